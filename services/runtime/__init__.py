@@ -1,0 +1,3 @@
+"""What every service shares: settings, server start and drain, auth, errors, metrics, logs,
+channels, sealing.
+"""

@@ -1,0 +1,82 @@
+"""Who may call what: every method of every service, by full name. What is not here is refused."""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Role(StrEnum):
+    """What a token says its bearer is."""
+
+    PLAYER = "player"
+    OPERATOR = "operator"
+    SERVICE = "service"
+    AUDITOR = "auditor"
+
+
+OPEN_METHODS: Final = frozenset(
+    {
+        "/grpc.health.v1.Health/Check",
+        "/grpc.health.v1.Health/List",
+        "/grpc.health.v1.Health/Watch",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    }
+)
+"""Answered without a token: they tell nothing about the game."""
+
+_PLAYERS: Final = frozenset({Role.PLAYER, Role.SERVICE})
+"""A player for himself, or a gateway for players that its `act_for` covers (`acting_player`)."""
+_SERVICES: Final = frozenset({Role.SERVICE})
+_OPERATORS: Final = frozenset({Role.OPERATOR})
+_STAFF: Final = frozenset({Role.OPERATOR, Role.SERVICE})
+_OVERSIGHT: Final = frozenset({Role.OPERATOR, Role.SERVICE, Role.AUDITOR})
+_ALL: Final = frozenset(Role)
+
+METHOD_ROLES: Final[dict[str, frozenset[Role]]] = {
+    "/doorcard.shuffler.v1.ShufflerService/CreateDeck": _SERVICES,
+    "/doorcard.shuffler.v1.ShufflerService/Draw": _SERVICES,
+    "/doorcard.shuffler.v1.ShufflerService/Reshuffle": _SERVICES,
+    "/doorcard.shuffler.v1.ShufflerService/ListReceiptKeys": _ALL,
+    "/doorcard.showdown.v1.ShowdownService/DivideShowdown": _SERVICES,
+    "/doorcard.showdown.v1.ShowdownService/EvaluateHands": _OVERSIGHT,
+    "/doorcard.table.v1.TableService/CreateTable": _OPERATORS,
+    "/doorcard.table.v1.TableService/ListTables": _ALL,
+    "/doorcard.table.v1.TableService/GetTable": _ALL,
+    "/doorcard.table.v1.TableService/TakeSeat": _PLAYERS,
+    "/doorcard.table.v1.TableService/LeaveSeat": _PLAYERS,
+    "/doorcard.table.v1.TableService/SitOut": _PLAYERS,
+    "/doorcard.table.v1.TableService/SitBack": _PLAYERS,
+    "/doorcard.table.v1.TableService/Act": _PLAYERS,
+    "/doorcard.table.v1.TableService/Play": _PLAYERS,
+    "/doorcard.table.v1.TableService/WatchTable": _ALL,
+    # Entries of the outbox hold every card of a hand: not even for operators.
+    "/doorcard.table.v1.TableInternalService/ReadOutbox": _SERVICES,
+    "/doorcard.table.v1.TableInternalService/TrimOutbox": _SERVICES,
+    "/doorcard.table.v1.TableInternalService/InspectMoney": _OVERSIGHT,
+    "/doorcard.table.v1.TableInternalService/ResolveReservation": _SERVICES,
+    "/doorcard.table.v1.TableInternalService/PauseTable": _STAFF,
+    "/doorcard.table.v1.TableInternalService/ResumeTable": _STAFF,
+    "/doorcard.wallet.v1.WalletService/Deposit": _STAFF,
+    "/doorcard.wallet.v1.WalletService/Withdraw": _STAFF,
+    "/doorcard.wallet.v1.WalletService/GetBalance": _ALL,
+    "/doorcard.wallet.v1.WalletService/ListTransfers": _ALL,
+    "/doorcard.wallet.v1.WalletService/ReserveBuyIn": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/GetReservation": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/ListReservations": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/ApplyEntries": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/GetProgress": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/OpenEpoch": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/InspectEscrow": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/GetTotals": _OVERSIGHT,
+    "/doorcard.wallet.v1.WalletService/AssessRake": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/GetRakeSchedule": _ALL,
+    "/doorcard.wallet.v1.WalletService/GetRoomSettings": _SERVICES,
+    "/doorcard.history.v1.HistoryService/StoreHands": _SERVICES,
+    "/doorcard.history.v1.HistoryService/GetArchiveProgress": _SERVICES,
+    "/doorcard.history.v1.HistoryService/GetHand": _ALL,
+    "/doorcard.history.v1.HistoryService/ListHands": _ALL,
+    "/doorcard.history.v1.HistoryService/RequestHandEmail": _PLAYERS,
+    "/doorcard.history.v1.HistoryService/SetMailAddress": _OPERATORS,
+    "/doorcard.history.v1.HistoryService/ClaimEmailRequests": _SERVICES,
+    "/doorcard.history.v1.HistoryService/CompleteEmailRequest": _SERVICES,
+}
+"""/package.Service/Method -> the roles that may call it."""
