@@ -108,7 +108,7 @@ class DoorcardError(Exception):
                 retry_after_ms = retry.retry_delay.ToMilliseconds()
             elif not detail.Unpack(info):
                 detail.Unpack(faults)
-        found = of_code(_CODE_BY_NUMBER.get(status.code, code), info.reason, status.message)
+        found = of_code(code_of(status.code), info.reason, status.message)
         found.metadata = dict(info.metadata)
         found.violations = [(each.field, each.description) for each in faults.field_violations]
         found.retry_after_ms = retry_after_ms
@@ -191,6 +191,13 @@ class Internal(DoorcardError):
 _CLASS_BY_CODE: Final[Mapping[grpc.StatusCode, type[DoorcardError]]] = {
     each.default_code: each for each in DoorcardError.__subclasses__()
 }
+
+
+def code_of(status: grpc.StatusCode | int | None) -> grpc.StatusCode:
+    """The code in any of the forms in which gRPC hands it out; None and 0 are OK."""
+    if isinstance(status, grpc.StatusCode):
+        return status
+    return _CODE_BY_NUMBER.get(status or 0, Code.UNKNOWN)
 
 
 def of_code(code: grpc.StatusCode, reason: str, message: str) -> DoorcardError:

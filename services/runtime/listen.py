@@ -19,3 +19,8 @@ def split_listen(listen: str) -> tuple[str, int]:
     if ":" in host:
         raise ValueError(f"an IPv6 host goes in brackets: [{host}]:{port}")
     return host, int(port)
+
+
+def join_listen(host: str, port: int) -> str:
+    """The opposite of `split_listen`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
