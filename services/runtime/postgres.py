@@ -1,0 +1,136 @@
+"""PostgreSQL for a service: a bounded pool, transactions that are tried again, typed errors.
+
+When the database is away a caller hears UNAVAILABLE within a bounded time, and the pool finds its
+way back by itself. What is tried again must be safe to repeat: a commit whose answer was lost may
+have happened.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
+
+from services.runtime.errors import ResourceExhausted, Unavailable
+from services.runtime.logs import logger
+
+Connection = psycopg.AsyncConnection[Any]
+Work = Callable[[Connection], Awaitable["Result"]]
+Result = TypeVar("Result")
+
+ATTEMPTS: Final = 5
+WAITING_MAX: Final = 256
+CONNECT_S: Final = 2
+RECONNECT_S: Final = 1.0
+"""After this the pool stops trying by itself; the next caller makes it try anew, without a long
+backoff.
+"""
+STATEMENT_MS: Final = 4000
+LOCK_MS: Final = 2000
+IDLE_IN_TRANSACTION_MS: Final = 10_000
+AWAY_RETRY_MS: Final = 500
+BUSY_RETRY_MS: Final = 100
+
+_COLLIDED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+_TOO_SLOW: Final = (errors.LockNotAvailable, errors.QueryCanceled)
+_AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
+
+
+class Database:
+    """A pool of connections to one database.
+
+    url: a libpq connection string. connections_max: per process. wait_s: for a free connection.
+    """
+
+    def __init__(
+        self, url: str, application: str, *, connections_max: int = 8, wait_s: float = 1.0
+    ) -> None:
+        options = (
+            f"-c statement_timeout={STATEMENT_MS} -c lock_timeout={LOCK_MS} -c timezone=UTC"
+            f" -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_MS}"
+        )
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            url,
+            kwargs={
+                "application_name": f"doorcard-{application}",
+                "connect_timeout": CONNECT_S,
+                "options": options,
+            },
+            min_size=1,
+            max_size=connections_max,
+            max_waiting=WAITING_MAX,
+            timeout=wait_s,
+            reconnect_timeout=RECONNECT_S,
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+        )
+
+    async def open(self) -> None:
+        """Begin to connect; does not wait for the database."""
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.close()
+
+    async def transaction(
+        self,
+        work: Work[Result],
+        *,
+        again_on: tuple[type[psycopg.Error], ...] = (),
+    ) -> Result:
+        """What `work` returns, done in one READ COMMITTED transaction.
+
+        Collisions, lost connections and the errors in `again_on` repeat the whole transaction,
+        with jitter, at most `ATTEMPTS` times. Raises what `work` raises (nothing is then written),
+        Unavailable (DATABASE_AWAY, DATABASE_BUSY), ResourceExhausted (TOO_MANY_CALLS).
+        """
+        return await self._repeated(work, _COLLIDED + again_on, snapshot=False)
+
+    async def snapshot(self, work: Work[Result]) -> Result:
+        """What `work` returns, all of it read from one moment (REPEATABLE READ, read only)."""
+        return await self._repeated(work, _COLLIDED, snapshot=True)
+
+    async def _repeated(
+        self, work: Work[Result], again_on: tuple[type[psycopg.Error], ...], *, snapshot: bool
+    ) -> Result:
+        attempt = 1
+        while True:
+            try:
+                return await self._once(work, snapshot=snapshot)
+            except again_on as error:
+                refusal = Unavailable(
+                    "DATABASE_BUSY", "the database is busy", retry_after_ms=BUSY_RETRY_MS
+                )
+                if attempt == ATTEMPTS:
+                    raise refusal from error
+            except _TOO_SLOW as error:
+                # Its own time limit has passed already: the caller decides whether to wait again.
+                raise Unavailable(
+                    "DATABASE_BUSY", "the database is busy", retry_after_ms=BUSY_RETRY_MS
+                ) from error
+            except TooManyRequests as error:
+                raise ResourceExhausted(
+                    "TOO_MANY_CALLS",
+                    "too many calls wait for the database",
+                    retry_after_ms=BUSY_RETRY_MS,
+                ) from error
+            except _AWAY as error:
+                if isinstance(error, PoolTimeout) or attempt == ATTEMPTS:
+                    logger.warning("database_away", kind=type(error).__name__)
+                    raise Unavailable(
+                        "DATABASE_AWAY", "the database is away", retry_after_ms=AWAY_RETRY_MS
+                    ) from error
+            await asyncio.sleep(random.uniform(0.002, 0.010) * 2**attempt)  # noqa: S311 (no secret)
+            attempt += 1
+
+    async def _once(self, work: Work[Result], *, snapshot: bool) -> Result:
+        async with self._pool.connection() as connection, connection.transaction():
+            if snapshot:
+                await connection.execute(
+                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                )
+            return await work(connection)
