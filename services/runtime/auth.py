@@ -258,7 +258,10 @@ def read_public_keys(path: Path) -> dict[str, Ed25519PublicKey]:
         raise ValueError(f"{path}: a JSON object of key id -> PEM is needed")
     keys: dict[str, Ed25519PublicKey] = {}
     for kid, pem in content.items():
-        key = load_pem_public_key(str(pem).encode())
+        try:
+            key = load_pem_public_key(str(pem).encode())
+        except ValueError as error:
+            raise ValueError(f"{path}: key {kid!r} is not in PEM") from error
         if not isinstance(key, Ed25519PublicKey):
             raise ValueError(f"{path}: key {kid!r} is not an Ed25519 public key")
         keys[kid] = key

@@ -1,0 +1,55 @@
+"""Default deny: a method that nobody thought about is refused, and this test finds it first."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import doorcard
+import pytest
+from google.protobuf.descriptor import FileDescriptor
+
+from services.runtime.auth import Caller, check_allowed
+from services.runtime.errors import PermissionDenied
+from services.runtime.roles import METHOD_ROLES, Role
+
+
+def contract_methods() -> Iterator[str]:
+    for module in pkgutil.walk_packages(doorcard.__path__, "doorcard."):
+        if module.name.endswith("_pb2"):
+            file: FileDescriptor = importlib.import_module(module.name).DESCRIPTOR
+            for service in file.services_by_name.values():
+                for method in service.methods:
+                    yield f"/{service.full_name}/{method.name}"
+
+
+def test_the_table_of_roles_holds_exactly_the_methods_of_the_contracts() -> None:
+    methods = set(contract_methods())
+    assert len(methods) > 30
+    assert set(METHOD_ROLES) == methods
+
+
+def test_every_method_is_open_to_somebody() -> None:
+    assert all(METHOD_ROLES.values())
+
+
+def test_a_method_without_entry_is_refused_to_everyone() -> None:
+    caller = Caller("anna", frozenset(Role))
+    with pytest.raises(PermissionDenied) as refused:
+        check_allowed("/doorcard.table.v1.TableService/NoSuchMethod", caller)
+    assert refused.value.reason == "ROLE_NOT_ALLOWED"
+
+
+@pytest.mark.parametrize("role", [Role.PLAYER, Role.OPERATOR, Role.AUDITOR])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "/doorcard.shuffler.v1.ShufflerService/Draw",
+        "/doorcard.table.v1.TableInternalService/ReadOutbox",
+        "/doorcard.wallet.v1.WalletService/ApplyEntries",
+        "/doorcard.history.v1.HistoryService/StoreHands",
+    ],
+)
+def test_cards_and_the_ledgers_entries_are_for_services_only(method: str, role: Role) -> None:
+    with pytest.raises(PermissionDenied):
+        check_allowed(method, Caller("someone", frozenset({role})))
+    check_allowed(method, Caller("table", frozenset({Role.SERVICE})))
