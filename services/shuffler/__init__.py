@@ -1,0 +1,1 @@
+"""Fair, sealed, provable decks: randomness has this one home."""

@@ -1,0 +1,113 @@
+"""Every card can be proven against the root, and nothing else can."""
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.game.cards import card_name
+from services.shuffler import merkle
+from services.shuffler.commitment import Commitment, Opened
+from services.shuffler.deck import Deck, fresh_deck
+from services.shuffler.generator import KernelGenerator
+from services.shuffler.verify import verify_card
+
+DECK = fresh_deck(KernelGenerator())
+COMMITMENT = Commitment(DECK)
+
+
+def proves(opened: Opened, root: bytes, size: int = 52) -> bool:
+    return verify_card(
+        root=root,
+        position=opened.position,
+        card=opened.card,
+        salt=opened.salt,
+        path=opened.path,
+        size=size,
+    )
+
+
+@pytest.mark.parametrize("size", range(1, 53))
+def test_every_position_of_decks_of_every_size_is_proven(size: int) -> None:
+    commitment = Commitment(Deck(DECK.cards[:size], DECK.salt_seed, DECK.reshuffle_seed))
+    for position in range(size):
+        opened = commitment.open(position)
+        assert opened.card == card_name(DECK.cards[position])
+        assert proves(opened, commitment.root, size)
+
+
+def flipped(value: bytes, bit: int) -> bytes:
+    return bytes(
+        byte ^ (1 << bit % 8 if place == bit // 8 else 0) for place, byte in enumerate(value)
+    )
+
+
+@given(st.integers(0, 51), st.integers(0, 255))
+def test_any_flipped_bit_proves_nothing(position: int, bit: int) -> None:
+    opened = COMMITMENT.open(position)
+    salt, path = opened.salt, list(opened.path)
+    assert not proves(opened, flipped(COMMITMENT.root, bit))
+    for card in (each for each in map(card_name, range(52)) if each != opened.card):
+        assert not proves(Opened(position, card, salt, opened.path), COMMITMENT.root)
+    assert not proves(
+        Opened(position, opened.card, flipped(salt, bit), opened.path), COMMITMENT.root
+    )
+    for place, sibling in enumerate(path):
+        changed = (*path[:place], flipped(sibling, bit), *path[place + 1 :])
+        assert not proves(Opened(position, opened.card, salt, changed), COMMITMENT.root)
+
+
+def test_a_card_is_proven_at_its_own_position_only() -> None:
+    opened = COMMITMENT.open(17)
+    for position in (each for each in range(52) if each != 17):
+        moved = Opened(position, opened.card, opened.salt, opened.path)
+        assert not proves(moved, COMMITMENT.root)
+
+
+def test_a_path_of_another_length_proves_nothing() -> None:
+    opened = COMMITMENT.open(0)
+    for path in (opened.path[:-1], (*opened.path, bytes(32)), ()):
+        assert not proves(Opened(0, opened.card, opened.salt, path), COMMITMENT.root)
+
+
+@pytest.mark.parametrize(
+    ("position", "card", "salt", "path"),
+    [
+        (-1, "As", bytes(32), (bytes(32),) * 6),
+        (52, "As", bytes(32), (bytes(32),) * 6),
+        (0, "Ace", bytes(32), (bytes(32),) * 6),
+        (0, "Ä♠", bytes(32), (bytes(32),) * 6),
+        (0, "As", bytes(31), (bytes(32),) * 6),
+        (0, "As", bytes(32), (bytes(31),) * 6),
+    ],
+)
+def test_malformed_proofs_are_false_and_raise_nothing(
+    position: int, card: str, salt: bytes, path: tuple[bytes, ...]
+) -> None:
+    assert not verify_card(root=bytes(32), position=position, card=card, salt=salt, path=path)
+
+
+def test_an_inner_node_cannot_pose_as_a_leaf() -> None:
+    leaves = [merkle.leaf(place, "As", bytes(32)) for place in range(2)]
+    assert merkle.root(leaves) != hashlib.sha256(b"\x00" + leaves[0] + leaves[1]).digest()
+    assert merkle.root(leaves) == hashlib.sha256(b"\x01" + leaves[0] + leaves[1]).digest()
+
+
+def test_the_tree_is_that_of_rfc_6962() -> None:
+    # Seven leaves, as in section 2.1.3 of the RFC: hash = k(i(g(a b) h(c d)) l(j(e f) g)).
+    leaves = [bytes((place,)) * 32 for place in range(7)]
+    a, b, c, d, e, f, g = leaves
+    left = merkle.node(merkle.node(a, b), merkle.node(c, d))
+    right = merkle.node(merkle.node(e, f), g)
+    assert merkle.root(leaves) == merkle.node(left, right)
+    assert merkle.path(leaves, 0) == (b, merkle.node(c, d), right)
+    assert merkle.path(leaves, 6) == (merkle.node(e, f), left)
+
+
+def test_salts_differ_at_every_position() -> None:
+    assert len({DECK.salt(position) for position in range(52)}) == 52
+
+
+def test_an_opened_card_does_not_show_itself_in_a_representation() -> None:
+    assert repr(COMMITMENT.open(3)) == "Opened(3)"
