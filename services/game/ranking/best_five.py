@@ -38,7 +38,7 @@ def best_low(cards: Sequence[int], *, eight_or_better: bool = True) -> Cards | N
 def equal_fives(cards: Sequence[int], rank: Callable[[Sequence[int]], int]) -> list[Cards]:
     """Every choice of five cards that is worth as much as the whole hand, each highest first.
 
-    The choices themselves come highest card first as well.
+    The choices come highest cards first as well.
     """
     whole = rank(cards)
     ordered = sorted(cards, reverse=True)
