@@ -1,0 +1,1 @@
+"""Tables: seats, hands, clocks, and who may see what."""

@@ -1,0 +1,580 @@
+"""The tables' store: the only file that speaks to Redis (`line.py` is the wire under it).
+
+Plaintext in, plaintext out: blobs, events and outbox entries are sealed here, for exactly the place
+they are written to. Keys of one shard share a slot: `{t<shard>}:shard`, `:table:<id>`,
+`:events:<id>`, `:deadlines`, `:outbox`, `:lobby`, channel `:wake`; beside them only
+`{room}:replicas` and `{room}:settings`. A version is `epoch * 2^32 + n`.
+
+Every method that waits for Redis raises Unavailable (STORE_AWAY, STORE_FULL; with a time to try
+again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what must never happen.
+"""
+
+import asyncio
+import os
+import zlib
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client import Counter, Gauge
+
+from services.runtime import clock
+from services.runtime.errors import FailedPrecondition, Internal, Unavailable
+from services.runtime.logs import logger
+from services.runtime.metrics import REGISTRY
+from services.runtime.sealing import SealBroken, SealKeys
+from services.table.line import Argument, Line, Script, Subscription
+from services.table.stored import (
+    SHARD_RETRY_AFTER_MS,
+    Backlog,
+    Commit,
+    Committed,
+    Conflict,
+    Inspection,
+    OutboxRead,
+    OutboxRecord,
+    Outcome,
+    Shard,
+    ShardClosed,
+    ShardState,
+    Stored,
+    TooEarly,
+)
+
+LEASE_MS: Final = 1000
+"""How far a claim moves a deadline ahead: the time to tick the table before others may."""
+EVENTS_READ_MAX: Final = 4096
+"""Event records read at once; who is further behind gets a snapshot."""
+INSPECT_ENTRIES_MAX: Final = 20_000
+APPLIED_SEARCH_MAX: Final = 1000
+EPOCH_BITS: Final = 32
+TAG_BYTES: Final = 8
+OPENINGS_MAX: Final = 3
+HEARTBEAT_S: Final = 0.5
+DEAD_AFTER_MS: Final = 1500
+FORGOTTEN_AFTER_MS: Final = 60_000
+CLOCK_SAMPLES: Final = 16
+
+BLOB: Final = "blob"
+EVENT: Final = "event"
+
+COMMITS: Final = Counter(
+    "doorcard_table_commits",
+    "Commits by outcome: committed, conflict, too_early, shard_closed, failed.",
+    ["outcome"],
+    registry=REGISTRY,
+)
+SHARDS_CLOSED: Final = Counter(
+    "doorcard_shards_closed", "Shards that this process closed.", ["reason"], registry=REGISTRY
+)
+SEALS_BROKEN: Final = Counter(
+    "doorcard_seals_broken", "Sealed texts that did not open.", ["purpose"], registry=REGISTRY
+)
+CLOCK_OFFSET: Final = Gauge(
+    "doorcard_store_clock_offset_seconds",
+    "Redis time less this machine's wall clock.",
+    registry=REGISTRY,
+)
+
+
+class SettingsDiffer(Exception):  # noqa: N818 (what happened, in plain words)
+    """The store belongs to another room, or to one with another number of shards."""
+
+
+_SCRIPTS: Final = {
+    path.stem: Script(path) for path in sorted((Path(__file__).parent / "scripts").glob("*.lua"))
+}
+_SETTINGS_KEY: Final = "{room}:settings"
+_REPLICAS_KEY: Final = "{room}:replicas"
+
+
+class Store:
+    """A replica's store.
+
+    url: redis://, rediss:// or unix://. room: its name, equal to that of `keys`. shards: fixed for
+    the life of the room. replica_id: names this process in `{room}:replicas`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        room: str,
+        shards: int,
+        keys: SealKeys,
+        replica_id: str,
+        reply_timeout_s: float = 2.0,
+        patience_s: float = 4.0,
+    ) -> None:
+        if keys.room != room:
+            raise ValueError("the seal keys belong to another room")
+        if not 1 <= shards <= 16_384:
+            raise ValueError(f"shards: 1 to 16384, not {shards}")
+        self.room: Final = room
+        self.shards: Final = shards
+        self.replica_id: Final = replica_id
+        self.opener: Callable[[int], Awaitable[None]] = _no_opener
+        """Opens an unopened shard or raises; `shards.Shards` puts itself here."""
+        self._url = url
+        self._keys = keys
+        self._line = Line(
+            url,
+            tuple(_SCRIPTS.values()),
+            reply_timeout_s=reply_timeout_s,
+            patience_s=patience_s,
+        )
+        self._epochs: dict[int, int] = {}
+        self._clock: list[tuple[int, int]] = []
+        self._offset_us: int | None = None
+        self._heart: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to work; needs a running loop and an answering Redis.
+
+        Raises SettingsDiffer if the room's settings in Redis are others, Unavailable.
+        """
+        self._line.start()
+        await self._check_settings()
+        await self.beat()
+        self._heart = asyncio.create_task(self._beat_for_ever(), name="heartbeat")
+
+    async def close(self) -> None:
+        """Stop; commits under way that have not been sent fail with Unavailable."""
+        if self._heart is not None:
+            self._heart.cancel()
+            await asyncio.gather(self._heart, return_exceptions=True)
+            self._heart = None
+        await self._line.close()
+
+    def shard_of(self, table_id: str) -> int:
+        """The shard of a table, 0 .. shards-1."""
+        return zlib.crc32(table_id.lower().encode()) % self.shards
+
+    def epoch(self, shard: int) -> int:
+        """The shard's epoch as last seen; 0 before it was."""
+        return self._epochs.get(shard, 0)
+
+    def now_ms(self) -> int:
+        """Redis time, from this machine's monotonic clock and the measured offset."""
+        if self._offset_us is None:
+            raise Unavailable("STORE_AWAY", "the store's clock is not yet measured")
+        return (_monotonic_us() + self._offset_us) // 1000
+
+    # --- tables
+
+    async def commit(self, commit: Commit) -> Outcome:
+        """Write a new version of a table, if it still is what the change was made on.
+
+        Cancelling the caller does not take a commit back. After Unavailable it may or may not have
+        been done: load the table again.
+        """
+        try:
+            outcome = await self._commit(commit)
+        except BaseException:
+            COMMITS.labels("failed").inc()
+            raise
+        COMMITS.labels(_OUTCOME_NAMES[type(outcome)]).inc()
+        return outcome
+
+    async def load(self, table_id: str) -> Stored | None:
+        """The table as it is, None if there is none."""
+        key = _key(self.shard_of(table_id), f"table:{table_id}")
+        version, tag, sealed = await self._line.ask("HMGET", key, "v", "g", "b")
+        return None if version is None else self._stored(table_id, version, tag, sealed)
+
+    async def version(self, table_id: str) -> tuple[int, bytes] | None:
+        """Version and tag of the table as it is, None if there is none."""
+        key = _key(self.shard_of(table_id), f"table:{table_id}")
+        version, tag = await self._line.ask("HMGET", key, "v", "g")
+        return None if version is None else (int(version), tag)
+
+    async def versions(self, shard: int, table_ids: Sequence[str]) -> list[tuple[int, bytes]]:
+        """Version and tag of tables of one shard, (0, b"") for those that do not exist."""
+        keys = [_key(shard, f"table:{table_id}") for table_id in table_ids]
+        found = await self._line.run(_SCRIPTS["versions"], keys, ())
+        return [(int(version or 0), tag or b"") for version, tag in found]
+
+    async def events_after(self, table_id: str, version: int) -> list[tuple[int, bytes]] | None:
+        """The records after a version, (version, event) without a gap up to the present one.
+
+        [] if the version is present; None if records are missing: take a snapshot.
+        """
+        shard = self.shard_of(table_id)
+        present, records = await asyncio.gather(
+            self._line.ask("HGET", _key(shard, f"table:{table_id}"), "v"),
+            self._line.ask(
+                "XRANGE",
+                _key(shard, f"events:{table_id}"),
+                f"{version + 1}-0",
+                "+",
+                "COUNT",
+                EVENTS_READ_MAX,
+            ),
+        )
+        found: list[tuple[int, bytes]] = []
+        for name, (_, _, _, sealed) in records:
+            at = int(name.partition(b"-")[0])
+            if at != version + len(found) + 1:
+                return None
+            found.append((at, self._open(sealed, table_id, EVENT, at)))
+        return found if present is not None and version + len(found) >= int(present) else None
+
+    async def list_tables(self, shard: int, after_id: str, limit: int) -> list[tuple[str, bytes]]:
+        """Lines of the lobby of one shard, by table id, after an id ("" = from the first)."""
+        key = _key(shard, "lobby")
+        ids = sorted(await self._line.ask("HKEYS", key))
+        page = ids[bisect_right(ids, after_id.encode()) :][:limit]
+        if not page:
+            return []
+        lines = await self._line.ask("HMGET", key, *page)
+        return [(name.decode(), line) for name, line in zip(page, lines, strict=True) if line]
+
+    async def claim_due(self, shard: int, limit: int) -> list[str]:
+        """Tables that are due, longest overdue first; for a second no other replica gets them."""
+        due = await self._line.run(
+            _SCRIPTS["claim"], (_key(shard, "shard"), _key(shard, "deadlines")), (limit, LEASE_MS)
+        )
+        return [name.decode() for name in due]
+
+    def subscription(
+        self,
+        on_wake: Callable[[str, int], None],
+        on_subscribed: Callable[[int], None],
+    ) -> "ShardSubscription":
+        """Wake-ups of shards: `on_wake(table id, version)`, `on_subscribed(shard)`."""
+        return ShardSubscription(self._url, on_wake, on_subscribed)
+
+    # --- shards
+
+    async def shard(self, shard: int) -> Shard:
+        """The shard's key."""
+        state, epoch, last_seq, applied_seq, reason = await self._line.ask(
+            "HMGET", _key(shard, "shard"), "state", "epoch", "last_seq", "applied_seq", "reason"
+        )
+        return Shard(
+            ShardState((state or b"").decode()),
+            int(epoch or 0),
+            int(last_seq or 0),
+            int(applied_seq or 0),
+            (reason or b"").decode(),
+        )
+
+    async def shard_state(self, shard: int) -> ShardState:
+        """The shard's state."""
+        return (await self.shard(shard)).state
+
+    async def begin_opening(self, shard: int) -> ShardState:
+        """Mark an unopened shard as being opened; returns the state that holds then."""
+        return await self._advance(shard, "opening")
+
+    async def open_shard(self, shard: int, epoch: int) -> ShardState:
+        """Open a shard that is being opened; returns the state that holds then."""
+        return await self._advance(shard, "open", epoch)
+
+    async def close_shard(self, shard: int, reason: str) -> None:
+        """No commit any more until an operator reopens it. Alerts; the first reason stays."""
+        if await self._line.run(_SCRIPTS["close"], (_key(shard, "shard"),), (reason,)):
+            SHARDS_CLOSED.labels(reason).inc()
+            logger.error("shard_closed", shard=shard, reason=reason)
+
+    async def inspect(self, shard: int) -> Inspection:
+        """Every table that the lobby lists and the outbox after what is applied, in one script."""
+        for _ in range(OPENINGS_MAX):
+            ids = [name.decode() for name in await self._line.ask("HKEYS", _key(shard, "lobby"))]
+            reply = await self._line.run(
+                _SCRIPTS["inspect"],
+                [
+                    *(_key(shard, name) for name in ("shard", "outbox", "lobby")),
+                    *(_key(shard, f"table:{table_id}") for table_id in ids),
+                ],
+                (INSPECT_ENTRIES_MAX,),
+            )
+            if reply:
+                break
+        else:
+            raise Unavailable("SHARD_BUSY", "tables are being created", retry_after_ms=1000)
+        epoch, last_seq, applied_seq, tables, entries = reply
+        if len(entries) == INSPECT_ENTRIES_MAX:
+            raise FailedPrecondition("OUTBOX_TOO_LONG", "the outbox is too long to be inspected")
+        stored = [
+            (table_id, self._stored(table_id, *found))
+            for table_id, found in zip(ids, tables, strict=True)
+            if found[0] is not None
+        ]
+        return Inspection(
+            int(epoch), int(last_seq), int(applied_seq), stored, self._records(entries)
+        )
+
+    # --- outbox
+
+    async def read_outbox(
+        self, shard: int, *, after_seq: int, limit: int, epoch: int, applied_id: str
+    ) -> OutboxRead:
+        """Entries after a position, and whether the shard is what the ledger knows of it."""
+        verdict, state, present, last_seq, entries = await self._line.run(
+            _SCRIPTS["outbox_read"],
+            (_key(shard, "shard"), _key(shard, "outbox")),
+            (after_seq, limit, epoch, applied_id, APPLIED_SEARCH_MAX),
+        )
+        return OutboxRead(
+            verdict.decode(),
+            ShardState(state.decode()),
+            int(present),
+            int(last_seq),
+            self._records(entries),
+        )
+
+    async def trim_outbox(
+        self, shard: int, *, epoch: int, applied_seq: int, archived_seq: int
+    ) -> tuple[str, int]:
+        """Forget what is applied and archived but for the last of it.
+
+        Returns "" or why the shard must be closed, and the number of entries left.
+        """
+        verdict, left = await self._line.run(
+            _SCRIPTS["outbox_trim"],
+            (_key(shard, "shard"), _key(shard, "outbox")),
+            (epoch, applied_seq, archived_seq),
+        )
+        return verdict.decode(), left
+
+    async def backlog(self, shard: int) -> Backlog:
+        """How far the ledger is behind on a shard, as `trim_outbox` last told."""
+        keys = (_key(shard, "shard"), _key(shard, "outbox"))
+        return Backlog(*await self._line.run(_SCRIPTS["backlog"], keys, ()))
+
+    async def undrained_age_ms(self, shard: int) -> int:
+        """Age of the oldest entry that the ledger has not applied, 0 if there is none."""
+        return (await self.backlog(shard)).undrained_age_ms
+
+    # --- replicas and time
+
+    async def beat(self) -> None:
+        """Say that this replica is alive, and compare clocks."""
+        sent_us = _monotonic_us()
+        redis_us = int(
+            await self._line.run(
+                _SCRIPTS["heartbeat"], (_REPLICAS_KEY,), (self.replica_id, FORGOTTEN_AFTER_MS)
+            )
+        )
+        came_us = _monotonic_us()
+        # The quickest of the last answers says most exactly when Redis read its clock.
+        offset_us = redis_us - (sent_us + came_us) // 2
+        self._clock = [*self._clock[1 - CLOCK_SAMPLES :], (came_us - sent_us, offset_us)]
+        self._offset_us = min(self._clock)[1]
+        CLOCK_OFFSET.set((self.now_ms() - clock.now_ms()) / clock.MS_PER_S)
+
+    async def live_replicas(self) -> list[str]:
+        """Replicas whose heart beat within the last 1.5 s."""
+        since = self.now_ms() - DEAD_AFTER_MS
+        found = await self._line.ask("ZRANGE", _REPLICAS_KEY, since, "+inf", "BYSCORE")
+        return [name.decode() for name in found]
+
+    async def _beat_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            try:
+                await self.beat()
+            except Unavailable:
+                continue
+
+    async def _check_settings(self) -> None:
+        await asyncio.gather(
+            self._line.ask("HSETNX", _SETTINGS_KEY, "room", self.room),
+            self._line.ask("HSETNX", _SETTINGS_KEY, "shards", self.shards),
+        )
+        room, shards = await self._line.ask("HMGET", _SETTINGS_KEY, "room", "shards")
+        if room.decode() != self.room:
+            raise SettingsDiffer(f"the store is that of room {room.decode()!r}, not {self.room!r}")
+        if int(shards) != self.shards:
+            raise SettingsDiffer(
+                f"the store has {int(shards)} shards, not {self.shards}: fixed for a room's life"
+            )
+
+    # --- the commit, step by step
+
+    async def _commit(self, commit: Commit) -> Outcome:
+        shard = self.shard_of(commit.table_id)
+        expected = commit.expected
+        for _ in range(OPENINGS_MAX):
+            if shard not in self._epochs and (closed := await self._learn_epoch(shard)):
+                return closed
+            epoch = self._epochs[shard]
+            version = (epoch << EPOCH_BITS) + 1 if expected is None else expected.version + 1
+            tag = os.urandom(TAG_BYTES)
+            # A command once left is sent and, after a lost connection, sent again whoever waits.
+            answer = await self._send(commit, shard, epoch, version, tag)
+            match answer[0]:
+                case b"DONE":
+                    return Committed(version, tag)
+                case b"CONFLICT":
+                    return await self._conflict(commit, shard, *answer[1:])
+                case b"EARLY":
+                    return TooEarly(int(answer[1]))
+                case b"BROKEN":
+                    return await self._closed_by_us(shard, answer[1].decode())
+                case b"SHARD" if answer[1] == b"closed":
+                    return ShardClosed(answer[2].decode())
+                case _:
+                    # Unopened, or a new epoch since we looked.
+                    del self._epochs[shard]
+        raise Unavailable(
+            "SHARD_BUSY", "the shard is being opened", retry_after_ms=SHARD_RETRY_AFTER_MS
+        )
+
+    def _send(
+        self, commit: Commit, shard: int, epoch: int, version: int, tag: bytes
+    ) -> "asyncio.Future[Any]":
+        table_id, expected = commit.table_id, commit.expected
+        trim: Argument = ""
+        if commit.trim_events_below > version:
+            trim = "all"
+        elif commit.trim_events_below:
+            trim = commit.trim_events_below
+        args: list[Argument] = [
+            epoch,
+            "" if expected is None else expected.version,
+            "" if expected is None else expected.tag,
+            version,
+            tag,
+            self._seal(commit.blob, table_id, BLOB, version),
+            self._seal(commit.event, table_id, EVENT, version),
+            "" if commit.deadline_ms is None else commit.deadline_ms,
+            table_id,
+            commit.lobby or "",
+            commit.not_before_ms,
+            trim,
+            _key(shard, "wake"),
+        ]
+        for entry_id, payload in commit.outbox:
+            args += (entry_id, self._seal(payload, table_id, _entry_purpose(entry_id), version))
+        keys = (
+            _key(shard, "shard"),
+            _key(shard, f"table:{table_id}"),
+            _key(shard, f"events:{table_id}"),
+            _key(shard, "deadlines"),
+            _key(shard, "outbox"),
+            _key(shard, "lobby"),
+        )
+        return self._line.run(_SCRIPTS["commit"], keys, args)
+
+    async def _conflict(
+        self, commit: Commit, shard: int, version: bytes, tag: bytes, sealed: bytes
+    ) -> Outcome:
+        expected = commit.expected
+        present = int(version or 0)
+        if expected is not None and (
+            present < expected.version or (present == expected.version and tag != expected.tag)
+        ):
+            # We were told of a commit that Redis has lost.
+            return await self._closed_by_us(shard, "TABLE_ROLLED_BACK")
+        return Conflict(self._stored(commit.table_id, version, tag, sealed))
+
+    async def _closed_by_us(self, shard: int, reason: str) -> ShardClosed:
+        await self.close_shard(shard, reason)
+        return ShardClosed(reason)
+
+    async def _learn_epoch(self, shard: int) -> ShardClosed | None:
+        """Make sure that the shard is open and its epoch known."""
+        found = await self.shard(shard)
+        if found.state in (ShardState.UNOPENED, ShardState.OPENING):
+            await self.opener(shard)
+            found = await self.shard(shard)
+        if found.state is not ShardState.OPEN:
+            return ShardClosed(found.reason)
+        self._epochs[shard] = found.epoch
+        return None
+
+    async def _advance(self, shard: int, *step: Argument) -> ShardState:
+        reply = await self._line.run(_SCRIPTS["open"], (_key(shard, "shard"),), step)
+        return ShardState(reply.decode())
+
+    # --- sealing
+
+    def _stored(self, table_id: str, version: bytes, tag: bytes, sealed: bytes) -> Stored:
+        number = int(version)
+        return Stored(number, tag, self._open(sealed, table_id, BLOB, number))
+
+    def _records(self, entries: Sequence[Any]) -> list[OutboxRecord]:
+        records = []
+        for name, fields in entries:
+            entry_id, previous, table_id = (fields[at].decode() for at in (1, 3, 5))
+            payload = self._open(fields[13], table_id, _entry_purpose(entry_id), int(fields[7]))
+            seq = int(name.partition(b"-")[2])
+            records.append(OutboxRecord(seq, entry_id, previous, table_id, payload))
+        return records
+
+    def _seal(self, plaintext: bytes, table_id: str, purpose: str, version: int) -> bytes:
+        return self._keys.seal(plaintext, table=table_id, purpose=purpose, version=version)
+
+    def _open(self, sealed: bytes, table_id: str, purpose: str, version: int) -> bytes:
+        try:
+            return self._keys.open(sealed, table=table_id, purpose=purpose, version=version)
+        except SealBroken as error:
+            kind = purpose.partition(":")[0]
+            SEALS_BROKEN.labels(kind).inc()
+            logger.error("seal_broken", table=table_id, purpose=kind, version=version)
+            raise Internal("SEAL_BROKEN", f"a stored {kind} does not open") from error
+
+
+class ShardSubscription:
+    """Wake-ups of shards, subscribed again whenever the connection was lost."""
+
+    def __init__(
+        self,
+        url: str,
+        on_wake: Callable[[str, int], None],
+        on_subscribed: Callable[[int], None],
+    ) -> None:
+        self._on_wake = on_wake
+        self._on_subscribed = on_subscribed
+        self._subscription = Subscription(url, self._heard, self._ready)
+
+    def start(self) -> None:
+        """Begin; needs a running loop."""
+        self._subscription.start()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        await self._subscription.close()
+
+    def want(self, shard: int) -> None:
+        """Listen to a shard from soon on; `on_subscribed` says from when."""
+        self._subscription.want(_key(shard, "wake").encode())
+
+    def leave(self, shard: int) -> None:
+        """Listen to it no longer."""
+        self._subscription.leave(_key(shard, "wake").encode())
+
+    def _heard(self, _channel: bytes, message: bytes) -> None:
+        table_id, _, version = message.decode().partition(" ")
+        self._on_wake(table_id, int(version))
+
+    def _ready(self, channel: bytes) -> None:
+        self._on_subscribed(int(channel.removeprefix(b"{t").partition(b"}")[0]))
+
+
+_OUTCOME_NAMES: Final[dict[type[Any], str]] = {
+    Committed: "committed",
+    Conflict: "conflict",
+    TooEarly: "too_early",
+    ShardClosed: "shard_closed",
+}
+
+
+def _monotonic_us() -> int:
+    return int(clock.monotonic_s() * 1_000_000)
+
+
+def _key(shard: int, name: str) -> str:
+    return f"{{t{shard}}}:{name}"
+
+
+def _entry_purpose(entry_id: str) -> str:
+    """With its id, so that entries of one commit cannot change places."""
+    return f"outbox:{entry_id}"
+
+
+async def _no_opener(_shard: int) -> None:
+    raise Unavailable("SHARD_UNOPENED", "nobody here can open a shard", retry_after_ms=1000)
