@@ -1,0 +1,306 @@
+"""One betting round after another: who owes what, and who may raise to what (RULES.md, 3).
+
+Players are places 0, 1, .. clockwise from the left of the button. A round keeps `to`, the highest
+amount in; `full`, the last amount that counts as a full wager; and the number of full wagers.
+"""
+
+from typing import Final
+
+from services.game.rulebook import CapLifted, Reopens, Rulebook, Stake
+from services.game.wants import ActionKind, Legal
+
+NOBODY: Final = -1
+
+CAP_REACHED: Final = "CAP_REACHED"
+NOT_REOPENED: Final = "NOT_REOPENED"
+NOBODY_CAN_CALL: Final = "NOBODY_CAN_CALL"
+STACK_TOO_SHORT: Final = "STACK_TOO_SHORT"
+BRING_IN_ONLY: Final = "BRING_IN_ONLY"
+
+_BET: Final = int(ActionKind.BET)
+_COMPLETE: Final = int(ActionKind.COMPLETE)
+_RAISE: Final = int(ActionKind.RAISE)
+
+# Every place of n once, clockwise from each start.
+_CLOCKWISE: Final = tuple(
+    tuple(tuple((start + step) % n for step in range(n)) for start in range(n)) for n in range(9)
+)
+
+
+class Betting:
+    """The chips of a hand and the wagering with them. Callers check what is legal first."""
+
+    __slots__ = (
+        "acted",
+        "active",
+        "active_count",
+        "began_two",
+        "big",
+        "bring_in",
+        "bring_in_card",
+        "cap",
+        "duty",
+        "first",
+        "full",
+        "half_reopens",
+        "holder",
+        "last_wager",
+        "lifted_in_two",
+        "lifted_when_began_two",
+        "may_open_full",
+        "paid",
+        "places",
+        "put_in",
+        "size",
+        "small",
+        "stack",
+        "standing",
+        "standing_count",
+        "third",
+        "to",
+        "two_sizes",
+        "wagers",
+    )
+
+    def __init__(self, rulebook: Rulebook, stake: Stake, stacks: list[int]) -> None:
+        n = len(stacks)
+        self.places: int = n
+        self.small: int = stake.small_bet
+        self.big: int = stake.big_bet
+        self.bring_in: int = stake.bring_in
+        self.half_reopens: bool = rulebook.short_all_in_reopens_at is Reopens.HALF
+        self.cap: int = 1 + rulebook.raise_cap
+        self.lifted_in_two: bool = rulebook.cap_lifted is CapLifted.TWO_IN_HAND
+        self.lifted_when_began_two: bool = rulebook.cap_lifted is CapLifted.ROUND_BEGAN_TWO
+        self.may_open_full: bool = rulebook.bring_in_may_open_full
+
+        self.stack: list[int] = stacks
+        self.put_in: list[int] = [0] * n
+        """Antes and bets of the hand."""
+        self.standing: list[bool] = [True] * n
+        """Not folded."""
+        self.active: list[bool] = [True] * n
+        """Can act: not folded, chips behind, and not playing for what he has put in."""
+        self.standing_count: int = n
+        self.active_count: int = n
+
+        self.paid: list[int] = [0] * n
+        """Put in this round."""
+        self.acted: list[int] = [NOBODY] * n
+        """Full wagers there had been when the player last acted in this round; -1: not yet."""
+        self.to: int = 0
+        self.full: int = 0
+        self.wagers: int = 0
+        self.size: int = self.small
+        self.two_sizes: bool = False
+        """Fourth street with an open pair, and no big wager yet."""
+        self.third: bool = False
+        self.began_two: bool = False
+        self.holder: int = NOBODY
+        """A player who has put in `to`, so that others can be asked for it."""
+        self.duty: int = NOBODY
+        """Who is to bring in, while nobody has."""
+        self.bring_in_card: int = NOBODY
+        """Who holds the card that brings in; he alone may not fold."""
+        self.first: int = NOBODY
+        """Who acted first in the round."""
+        self.last_wager: int = NOBODY
+        """Who bet, completed or raised last in the round."""
+
+    # Rounds
+
+    def begin(self, size: int, two_sizes: bool, third: bool) -> None:
+        """A new round; with `two_sizes` the size is the small bet until someone bets big."""
+        n = self.places
+        self.paid = [0] * n
+        self.acted = [NOBODY] * n
+        self.to = self.full = self.wagers = 0
+        self.size = size
+        self.two_sizes = two_sizes
+        self.third = third
+        self.began_two = self.standing_count == 2
+        self.holder = self.first = self.last_wager = self.duty = self.bring_in_card = NOBODY
+
+    def over(self) -> bool:
+        """Betting is over for the hand: at most one player can act, and he owes nothing."""
+        if self.active_count > 1:
+            return False
+        return self.active_count == 0 or self.owed(self.active.index(True)) == 0
+
+    def next_to_act(self, start: int) -> int:
+        """The first place from `start` clockwise that has to act, or -1: the round is over."""
+        active, acted, paid, to = self.active, self.acted, self.paid, self.to
+        for i in _CLOCKWISE[self.places][start % self.places]:
+            if active[i] and (acted[i] < 0 or (paid[i] < to and self.owed(i) > 0)):
+                return i
+        return NOBODY
+
+    def next_active(self, start: int) -> int:
+        """The first place from `start` clockwise that can act, or -1."""
+        for i in _CLOCKWISE[self.places][start % self.places]:
+            if self.active[i]:
+                return i
+        return NOBODY
+
+    # What a player owes and may do
+
+    def owed(self, i: int) -> int:
+        """Chips a call adds: to the highest amount in that an opponent still in has put in or can
+        still put in, at most the stack."""
+        need = self.to - self.paid[i]
+        if need <= 0:
+            return 0
+        holder = self.holder
+        if holder < 0 or not self.standing[holder]:
+            need = min(need, self._reach_of_opponents(i) - self.paid[i])
+            if need <= 0:
+                return 0
+        return min(need, self.stack[i])
+
+    def legal(self, i: int) -> Legal:
+        """Everything the player in turn may do."""
+        if i == self.duty:
+            return self._legal_bring_in(i)
+        owed = self.owed(i)
+        closed = self._closed(i)
+        wagers = () if closed else self._wagers(self.paid[i] + self.stack[i])
+        kind = _RAISE if self.wagers else _COMPLETE if self.to else _BET
+        return Legal(True, owed == 0, owed, 0, kind, wagers, closed)
+
+    def _legal_bring_in(self, i: int) -> Legal:
+        stack = self.stack[i]
+        amount = min(self.bring_in, stack, self._reach_of_opponents(i))
+        wagers: tuple[int, ...] = ()
+        closed = ""
+        if not self.may_open_full or self.bring_in >= self.small:
+            closed = BRING_IN_ONLY
+        elif stack <= self.bring_in:
+            closed = STACK_TOO_SHORT
+        else:
+            wagers = (min(self.small, stack),)
+        return Legal(i != self.bring_in_card, False, 0, amount, _COMPLETE, wagers, closed)
+
+    def _closed(self, i: int) -> str:
+        """Why the player may make no wager, or nothing."""
+        to = self.to
+        if self.paid[i] + self.stack[i] <= to:
+            return STACK_TOO_SHORT
+        if self.wagers >= self.cap and not (
+            (self.lifted_in_two and self.standing_count == 2)
+            or (self.lifted_when_began_two and self.began_two)
+        ):
+            return CAP_REACHED
+        if self.acted[i] >= 0 and not self._reopened(i):
+            return NOT_REOPENED
+        paid, stack = self.paid, self.stack
+        for j in range(self.places):
+            if j != i and self.active[j] and paid[j] + stack[j] > to:
+                return ""
+        return NOBODY_CAN_CALL
+
+    def _reopened(self, i: int) -> bool:
+        """Whether he who has acted may raise: half of a wager or more stands against him."""
+        # On third street the completion starts afresh for those who acted before it.
+        before_completion = self.third and self.acted[i] == 0 and self.wagers > 0
+        return self._is_full(self.to - (0 if before_completion else self.paid[i]), self.size)
+
+    def _is_full(self, amount: int, size: int) -> bool:
+        return 2 * amount >= size if self.half_reopens else amount >= size
+
+    def _wagers(self, reach: int) -> tuple[int, ...]:
+        """The totals for a player who can put in `reach` in this round, which is above `to`."""
+        first = self.full + self.size
+        if reach <= first:
+            return (reach,)
+        if not self.two_sizes:
+            return (first,)
+        return (first, min(reach, self.full + self.big))
+
+    def _reach_of_opponents(self, i: int) -> int:
+        """The most that one opponent still in has put in or can still put in this round."""
+        most = 0
+        for j in range(self.places):
+            if j != i and self.standing[j]:
+                reach = self.paid[j] + (self.stack[j] if self.active[j] else 0)
+                if reach > most:
+                    most = reach
+        return most
+
+    # What players do
+
+    def post_ante(self, i: int, ante: int) -> int:
+        """Posts what the player has of the ante; the amount."""
+        amount = min(ante, self.stack[i])
+        self._pay(i, amount)
+        self.paid[i] = 0
+        return amount
+
+    def post_bring_in(self, i: int, amount: int) -> None:
+        """The bring-in, which `legal` worked out."""
+        self.duty = NOBODY
+        if self.bring_in == self.small:
+            # It is the bet itself, and for less it is judged like any short all-in.
+            self.wager(i, amount)
+            return
+        self._pay(i, amount)
+        # The price stays the whole bring-in for the others, also where this is less.
+        self.to = self.bring_in
+        if amount == self.bring_in:
+            self.holder = i
+        self._note(i)
+
+    def wager(self, i: int, to: int) -> None:
+        """A bet, completion or raise to a total for the round."""
+        self.duty = NOBODY
+        above = to - self.full
+        if self.two_sizes and above > self.small:
+            self.two_sizes = False
+            self.size = self.big
+        if self._is_full(above, self.size):
+            self.full = to
+            self.wagers += 1
+        self._pay(i, to - self.paid[i])
+        self.to = to
+        self.holder = self.last_wager = i
+        self._note(i)
+
+    def call(self, i: int, amount: int) -> None:
+        """A call that adds what `legal` worked out."""
+        self._pay(i, amount)
+        if self.paid[i] == self.to:
+            self.holder = i
+        self._note(i)
+
+    def check(self, i: int) -> None:
+        """A check."""
+        self._note(i)
+
+    def fold(self, i: int) -> None:
+        """A fold in turn."""
+        self._note(i)
+        self.drop(i)
+
+    def drop(self, i: int) -> None:
+        """The player is out of the hand; what he put in stays."""
+        self.standing[i] = False
+        self.standing_count -= 1
+        self.freeze(i)
+
+    def freeze(self, i: int) -> None:
+        """From now on he plays for what he has put in; chips behind are out of play."""
+        if self.active[i]:
+            self.active[i] = False
+            self.active_count -= 1
+
+    def _note(self, i: int) -> None:
+        self.acted[i] = self.wagers
+        if self.first < 0:
+            self.first = i
+
+    def _pay(self, i: int, amount: int) -> None:
+        left = self.stack[i] - amount
+        self.stack[i] = left
+        self.paid[i] += amount
+        self.put_in[i] += amount
+        if left == 0:
+            self.freeze(i)

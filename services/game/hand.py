@@ -1,0 +1,721 @@
+"""A hand of stud from the antes to the last award, as a machine that is fed and asked.
+
+`Hand` takes inputs and answers with events; `want` says what it waits for. It draws no card,
+reads no clock and knows nothing random: the same inputs give the same events for ever.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from services.game import pots
+from services.game.betting import NOBODY, Betting
+from services.game.boards import (
+    RANK_UNIT,
+    bring_in_place,
+    has_pair,
+    high_key,
+    razz_key,
+    suits_first,
+)
+from services.game.events import COMMUNITY, WHOLE, Event, EventKind
+from services.game.invariant import require
+from services.game.refusals import (
+    check_awards,
+    check_cards,
+    check_shares,
+    hand_over,
+    no_such_seat,
+    not_in_turn,
+    not_offered,
+    not_wanted,
+)
+from services.game.rulebook import BringInRule, Game, Rulebook, Stake, TieBreak, TimeOut
+from services.game.stub import Stub
+from services.game.wants import (
+    Act,
+    ActionKind,
+    Deal,
+    Legal,
+    Rake,
+    Refused,
+    Showdown,
+    ShowdownResult,
+    Want,
+)
+
+__all__ = [
+    "Act",
+    "ActionKind",
+    "Deal",
+    "Hand",
+    "HandResult",
+    "HandSetup",
+    "Legal",
+    "Rake",
+    "Refused",
+    "Showdown",
+    "ShowdownResult",
+    "Want",
+]
+
+SEATS_MAX: Final = 8
+"""Seats of a table (RULES.md, 1)."""
+
+_START: Final = 0
+_DEAL: Final = 1
+_ACT: Final = 2
+_TIME_OUT: Final = 3
+_LEAVE: Final = 4
+_RAKE: Final = 5
+_SETTLE: Final = 6
+_VOID: Final = 7
+
+_BRING_IN: Final = int(ActionKind.BRING_IN)
+_FOLD: Final = int(ActionKind.FOLD)
+_CHECK: Final = int(ActionKind.CHECK)
+_CALL: Final = int(ActionKind.CALL)
+
+_DEALT: Final = EventKind.DEALT
+_ALL_IN: Final = EventKind.ALL_IN
+_FOLDED: Final = EventKind.FOLDED
+_CHECKED: Final = EventKind.CHECKED
+_CALLED: Final = EventKind.CALLED
+_WAGERED: Final = {
+    int(ActionKind.BET): EventKind.BET,
+    int(ActionKind.COMPLETE): EventKind.COMPLETED,
+    int(ActionKind.RAISE): EventKind.RAISED,
+}
+
+# One object for each card that can be dealt to a seat, up and down.
+_UP: Final = tuple((seat, True) for seat in range(SEATS_MAX))
+_DOWN: Final = tuple((seat, False) for seat in range(SEATS_MAX))
+
+
+@dataclass(frozen=True, slots=True)
+class HandSetup:
+    """Who plays a hand, for what, under which rules. Raises ValueError if it cannot be played."""
+
+    rulebook: Rulebook
+    """The house's rules."""
+    stake: Stake
+    """The amounts, minor units."""
+    seats: tuple[int, ...]
+    """Table seats 0..7 dealt in, clockwise, ascending."""
+    stacks: tuple[int, ...]
+    """What each of them has on the table, minor units, before the ante."""
+    button: int
+    """Seat of the nominal dealer, one of `seats`."""
+
+    def __post_init__(self) -> None:
+        seats = self.seats
+        if not 2 <= len(seats) <= SEATS_MAX or len(seats) != len(self.stacks):
+            raise ValueError("two to eight seats and as many stacks")
+        if list(seats) != sorted(set(seats)) or seats[0] < 0 or seats[-1] >= SEATS_MAX:
+            raise ValueError("seats are 0 to 7, ascending, each once")
+        if self.button not in seats:
+            raise ValueError("the button is not among the seats")
+        if min(self.stacks) < 1:
+            raise ValueError("nobody is dealt in without chips")
+        stake = self.stake
+        bring_in = 1 if self.rulebook.bring_in_rule is BringInRule.FORCED else 0
+        if not (stake.ante >= 1 and bring_in <= stake.bring_in <= stake.small_bet < stake.big_bet):
+            raise ValueError("the stake does not fit the rulebook")
+
+
+class HandResult:
+    """How a hand ended."""
+
+    __slots__ = ("awards", "mucked", "net", "pots", "rake", "shown", "uncalled", "voided")
+
+    def __init__(self, net: dict[int, int]) -> None:
+        self.net: dict[int, int] = net
+        """Won or lost by each seat; the sum is the rake, negative."""
+        self.uncalled: tuple[tuple[int, int], ...] = ()
+        """(seat, amount) that went back."""
+        self.pots: tuple[pots.Pot, ...] = ()
+        """The pots before rake, main pot first."""
+        self.rake: tuple[int, ...] = ()
+        """What the house took from each."""
+        self.awards: tuple[tuple[int, int, int, int, str], ...] = ()
+        """(pot index, seat, amount, part, name of the hand)."""
+        self.shown: tuple[int, ...] = ()
+        """Seats that showed, in order."""
+        self.mucked: tuple[int, ...] = ()
+        """Seats that stayed to the showdown and did not show."""
+        self.voided: bool = False
+        """Every stake went back."""
+
+
+class Hand:
+    """One hand. Every input method checks first and raises Refused, changing nothing; else it
+    returns the events that follow."""
+
+    __slots__ = (
+        "_b",
+        "_boards",
+        "_cards",
+        "_left",
+        "_net_pots",
+        "_place",
+        "_razz",
+        "_seat",
+        "_seen",
+        "_stub",
+        "betting_is_over",
+        "community",
+        "inputs",
+        "over",
+        "result",
+        "setup",
+        "street",
+        "tabled",
+        "turn",
+        "want",
+    )
+
+    def __init__(self, setup: HandSetup) -> None:
+        self.setup: Final = setup
+        seats, stacks = setup.seats, setup.stacks
+        first = seats.index(setup.button) + 1
+        # Places count clockwise from the left of the button, so that the lowest is the nearest.
+        self._seat: list[int] = list(seats[first:] + seats[:first])
+        self._place: dict[int, int] = {seat: i for i, seat in enumerate(self._seat)}
+        rulebook = setup.rulebook
+        self._b: Betting = Betting(rulebook, setup.stake, list(stacks[first:] + stacks[:first]))
+        self._stub: Stub = Stub(rulebook.burn_cards, rulebook.short_deck)
+        self._razz: bool = rulebook.game is Game.RAZZ
+        self._cards: list[list[int]] = [[] for _ in seats]
+        self._boards: list[int] = [0] * len(seats)
+        self._seen: int = 0
+        self._left: int = 0
+        self._net_pots: tuple[pots.Pot, ...] = ()
+        self.want: Want | None = None
+        """What the hand waits for; None before `start` and after the end."""
+        self.street: int = 0
+        """3 to 7; 0 before the start."""
+        self.turn: int = 0
+        """Number of the decision in the hand."""
+        self.community: int = NOBODY
+        """The card that is everybody's seventh, or -1."""
+        self.betting_is_over: bool = False
+        """Nobody will be asked any more (RULES.md, 3, price)."""
+        self.tabled: bool = False
+        """Hands lie face up before the showdown (RULES.md, 6)."""
+        self.over: bool = False
+        """The hand has ended."""
+        self.result: HandResult | None = None
+        """How it ended."""
+        self.inputs: list[tuple[Any, ...]] = []
+        """Everything fed so far: tuples of ints and strings for `replay`."""
+
+    @staticmethod
+    def replay(setup: HandSetup, inputs: Iterable[Sequence[Any]]) -> "Hand":
+        """A hand in the state that the same inputs led to; raises Refused where they do not fit."""
+        hand = Hand(setup)
+        for item in inputs:
+            hand.feed(item)
+        return hand
+
+    def feed(self, item: Sequence[Any]) -> list[Event]:
+        """One item of `inputs`; lists may stand for tuples."""
+        kind = item[0]
+        if kind == _ACT:
+            return self.act(item[1], item[2], item[3])
+        if kind == _DEAL:
+            return self.deal(item[1])
+        if kind == _START:
+            return self.start()
+        if kind == _TIME_OUT:
+            return self.time_out(protect=bool(item[1]))
+        if kind == _LEAVE:
+            return self.leave(item[1])
+        if kind == _RAKE:
+            return self.rake(item[1])
+        if kind == _SETTLE:
+            awards = tuple([tuple(award) for award in item[1]])
+            reveals = tuple([(seat, bool(shown), name) for seat, shown, name in item[2]])
+            return self.settle(ShowdownResult(awards, reveals))
+        if kind == _VOID:
+            return self.void()
+        raise ValueError(f"no such input: {kind}")
+
+    # What is on the table
+
+    @property
+    def seats(self) -> tuple[int, ...]:
+        """The seats dealt in, clockwise from the left of the button."""
+        return tuple(self._seat)
+
+    @property
+    def stacks(self) -> dict[int, int]:
+        """Chips behind, by seat."""
+        return dict(zip(self._seat, self._b.stack, strict=True))
+
+    @property
+    def put_in(self) -> dict[int, int]:
+        """Antes and bets of the hand, by seat."""
+        return dict(zip(self._seat, self._b.put_in, strict=True))
+
+    @property
+    def bets(self) -> dict[int, int]:
+        """What is in for the running round, by seat."""
+        return dict(zip(self._seat, self._b.paid, strict=True))
+
+    @property
+    def to(self) -> int:
+        """The highest amount in of the running round."""
+        return self._b.to
+
+    @property
+    def folded(self) -> frozenset[int]:
+        """Seats out of the hand."""
+        return frozenset(
+            s for s, stands in zip(self._seat, self._b.standing, strict=True) if not stands
+        )
+
+    @property
+    def all_in(self) -> frozenset[int]:
+        """Seats that are in and cannot act: no chips behind, or playing for what they put in."""
+        b = self._b
+        return frozenset(
+            seat for i, seat in enumerate(self._seat) if b.standing[i] and not b.active[i]
+        )
+
+    @property
+    def left(self) -> frozenset[int]:
+        """Seats whose players left in mid-hand."""
+        return frozenset(seat for i, seat in enumerate(self._seat) if self._left >> i & 1)
+
+    def cards(self, seat: int) -> tuple[int, ...]:
+        """A seat's own cards in the order dealt."""
+        return tuple(self._cards[self._place[seat]])
+
+    def up_cards(self, seat: int) -> tuple[int, ...]:
+        """Its up cards: the board."""
+        return tuple(self._cards[self._place[seat]][2:6])
+
+    def down_cards(self, seat: int) -> tuple[int, ...]:
+        """Its down cards."""
+        cards = self._cards[self._place[seat]]
+        return tuple(cards[:2] + cards[6:])
+
+    # Inputs
+
+    def start(self) -> list[Event]:
+        """Everybody posts his ante; then the hand wants cards."""
+        if self.street:
+            raise not_wanted("START", "a start")
+        self.inputs.append((_START,))
+        events: list[Event] = []
+        b, ante = self._b, self.setup.stake.ante
+        for i, seat in enumerate(self._seat):
+            events.append((EventKind.ANTE, seat, b.post_ante(i, ante)))
+            if not b.stack[i]:
+                events.append((_ALL_IN, seat))
+        self._next_street(events)
+        return events
+
+    def deal(self, cards: Sequence[int]) -> list[Event]:
+        """The cards wanted, 0..51, in the order of `want.cards`."""
+        want = self.want
+        if not isinstance(want, Deal):
+            raise not_wanted("DEAL", "cards")
+        self._seen = check_cards(cards, len(want.cards), self._seen)
+        self.inputs.append((_DEAL, tuple(cards)))
+        events: list[Event] = []
+        if want.reshuffle:
+            events.append((EventKind.RESHUFFLED, len(want.reshuffle)))
+        if want.burn:
+            events.append((EventKind.BURNED, want.burn))
+        place, hands, boards, on_board = self._place, self._cards, self._boards, self.street < 7
+        for (seat, up), card in zip(want.cards, cards, strict=True):
+            events.append((_DEALT, seat, card, up))
+            if seat == COMMUNITY:
+                self.community = card
+            else:
+                i = place[seat]
+                hands[i].append(card)
+                if up and on_board:
+                    boards[i] += RANK_UNIT[card >> 2]
+        self._stub.dealt(want)
+        if self.street == 7 and self.community < 0 and self._want_seventh():
+            return events
+        self._begin_round(events)
+        return events
+
+    def act(self, seat: int, kind: int, amount: int = 0) -> list[Event]:
+        """A player's action in turn; `amount` is the total "to" of a bet, completion or raise."""
+        want = self.want
+        if not isinstance(want, Act) or want.seat != seat:
+            raise not_in_turn(want, seat)
+        legal = want.legal
+        b = self._b
+        i = self._place[seat]
+        event: Event
+        if amount:
+            if kind != legal.wager_kind or amount not in legal.wagers:
+                raise not_offered(legal, kind, amount, b.to)
+            b.wager(i, amount)
+            event = (_WAGERED[kind], seat, amount)
+        elif kind == _CALL and legal.call:
+            b.call(i, legal.call)
+            event = (_CALLED, seat, legal.call)
+        elif kind == _CHECK and legal.check:
+            b.check(i)
+            event = (_CHECKED, seat)
+        elif kind == _FOLD and legal.fold:
+            b.fold(i)
+            event = (_FOLDED, seat)
+        elif kind == _BRING_IN and legal.bring_in:
+            b.post_bring_in(i, legal.bring_in)
+            event = (EventKind.BROUGHT_IN, seat, legal.bring_in)
+        else:
+            raise not_offered(legal, kind, amount, b.to)
+        self.inputs.append((_ACT, seat, int(kind), amount))
+        events = [event]
+        if not b.stack[i] and kind not in (_FOLD, _CHECK):
+            events.append((_ALL_IN, seat))
+        self.turn += 1
+        self._go_on(i + 1, events)
+        return events
+
+    def time_out(self, protect: bool = True) -> list[Event]:
+        """The player to act is out of time (RULES.md, 5).
+
+        `protect=False`: his allowance of `all_in_if_invested` is used up, it is check or fold.
+        """
+        want = self.want
+        if not isinstance(want, Act):
+            raise not_wanted("TIME_OUT", "no action")
+        self.inputs.append((_TIME_OUT, int(protect)))
+        seat, b = want.seat, self._b
+        i = self._place[seat]
+        events: list[Event] = [(EventKind.TIMED_OUT, seat)]
+        rulebook = self.setup.rulebook
+        protects = protect and rulebook.time_out is TimeOut.ALL_IN_IF_INVESTED
+        if not want.legal.fold:
+            b.post_bring_in(i, want.legal.bring_in)
+            events.append((EventKind.BROUGHT_IN, seat, want.legal.bring_in))
+            if not b.stack[i]:
+                events.append((_ALL_IN, seat))
+        elif protects and b.put_in[i] > self.setup.stake.ante:
+            b.freeze(i)
+            events.append((EventKind.PROTECTED, seat))
+        elif want.legal.check and not protects:
+            b.check(i)
+            events.append((_CHECKED, seat))
+        else:
+            b.fold(i)
+            events.append((_FOLDED, seat))
+        self.turn += 1
+        self._go_on(i + 1, events)
+        return events
+
+    def leave(self, seat: int) -> list[Event]:
+        """A player leaves in the middle of the hand (RULES.md, 5): he is folded at once, unless he
+        is all-in or the only one who can claim a layer. Once the cards and the betting are done
+        his hand stands."""
+        if self.over or not self.street:
+            raise hand_over(self.over)
+        i = self._place.get(seat, NOBODY)
+        if i < 0:
+            raise no_such_seat(seat)
+        if self._left >> i & 1:
+            raise Refused("ALREADY_LEFT", "5 leaving", "this player has left already")
+        self.inputs.append((_LEAVE, seat))
+        self._left |= 1 << i
+        events: list[Event] = [(EventKind.LEFT, seat)]
+        b, want = self._b, self.want
+        if not b.active[i] or isinstance(want, Rake | Showdown):
+            return events
+        if self._claims_alone(i):
+            b.freeze(i)
+        else:
+            b.drop(i)
+            events.append((_FOLDED, seat))
+        if isinstance(want, Act):
+            if want.seat == seat:
+                self.turn += 1
+            self._go_on(self._place[want.seat], events)
+        elif b.standing_count > 1:
+            if not self._want_cards():
+                self._begin_round(events)
+        elif self._seen:
+            self._finish(events)
+        else:
+            self._return_stakes(events)
+        return events
+
+    def rake(self, shares: Sequence[int]) -> list[Event]:
+        """What the house takes from each pot of the want, minor units."""
+        want = self.want
+        if not isinstance(want, Rake):
+            raise not_wanted("RAKE", "rake")
+        check_shares(shares, want.pots)
+        self.inputs.append((_RAKE, tuple(shares)))
+        events: list[Event] = [(EventKind.RAKED, tuple(shares))]
+        self._result().rake = tuple(shares)
+        self._net_pots = tuple(
+            [pots.Pot(pot.amount - s, pot.seats) for pot, s in zip(want.pots, shares, strict=True)]
+        )
+        contested = tuple([pot for pot in self._net_pots if len(pot.seats) > 1])
+        if not contested:
+            self._award((), events)
+            return events
+        b = self._b
+        self.want = Showdown(
+            contested,
+            {seat: tuple(self._cards[i]) for i, seat in enumerate(self._seat) if b.standing[i]},
+            () if self.community < 0 else (self.community,),
+            self._showing_order(),
+            self.setup.button,
+            self.tabled,
+        )
+        return events
+
+    def settle(self, result: ShowdownResult) -> list[Event]:
+        """How the pots of the showdown are divided."""
+        want = self.want
+        if not isinstance(want, Showdown):
+            raise not_wanted("SETTLE", "a showdown")
+        check_awards(result, want)
+        self.inputs.append((_SETTLE, result.awards, result.reveals))
+        events: list[Event] = []
+        for seat, shown, name in result.reveals:
+            if shown:
+                events.append((EventKind.SHOWN, seat, want.hands[seat], name))
+            else:
+                events.append((EventKind.MUCKED, seat))
+        outcome = self._result()
+        outcome.shown = tuple([seat for seat, shown, _ in result.reveals if shown])
+        outcome.mucked = tuple([seat for seat, shown, _ in result.reveals if not shown])
+        self._award(result.awards, events)
+        return events
+
+    def void(self) -> list[Event]:
+        """Every stake goes back and the hand is over."""
+        if self.over:
+            raise hand_over(True)
+        self.inputs.append((_VOID,))
+        events: list[Event] = []
+        self._return_stakes(events)
+        return events
+
+    # Dealing
+
+    def _next_street(self, events: list[Event]) -> None:
+        self.street = self.street + 1 if self.street else 3
+        events.append((EventKind.STREET, self.street))
+        self._want_cards()
+
+    def _want_cards(self) -> bool:
+        """Wants the cards of the street; False where nobody lacks any."""
+        if self.street == 7:
+            return self._want_seventh()
+        standing = self._b.standing
+        seats = [seat for i, seat in enumerate(self._seat) if standing[i]]
+        slots = [_UP[seat] for seat in seats]
+        if self.street == 3:
+            slots = [_DOWN[seat] for seat in seats] * 2 + slots
+        self.want = self._stub.ordinary(tuple(slots), self.street)
+        return True
+
+    def _want_seventh(self) -> bool:
+        standing, cards = self._b.standing, self._cards
+        # The last card lies down, unless the hands are open already.
+        slots = _UP if self.tabled else _DOWN
+        lacking = [
+            slots[seat] for i, seat in enumerate(self._seat) if standing[i] and len(cards[i]) < 7
+        ]
+        if not lacking:
+            return False
+        self.want = self._stub.seventh(tuple(lacking))
+        return True
+
+    # Betting
+
+    def _begin_round(self, events: list[Event]) -> None:
+        """The cards of a street are out: who opens, for what?"""
+        b, rulebook, street = self._b, self.setup.rulebook, self.street
+        two_sizes = (
+            street == 4
+            and rulebook.fourth_street_pair
+            and any(has_pair(self._boards[i]) for i in range(b.places) if b.standing[i])
+        )
+        b.begin(b.small if street < 5 else b.big, two_sizes, street == 3)
+        if self.betting_is_over or b.over():
+            self._end_betting(events)
+            return
+        if street == 3 and rulebook.bring_in_rule is BringInRule.FORCED:
+            b.duty = b.bring_in_card = self._bring_in_place()
+            self._go_on(b.duty, events)
+        else:
+            self._go_on(self._best_board(), events)
+
+    def _bring_in_place(self) -> int:
+        standing = self._b.standing
+        places = [i for i in range(len(self._seat)) if standing[i]]
+        return places[bring_in_place([self._cards[i][2] for i in places], self._razz)]
+
+    def _best_board(self) -> int:
+        """Whose visible hand is best among all who have not folded (RULES.md, 3)."""
+        standing, boards, razz = self._b.standing, self._boards, self._razz
+        shared = self.community >= 0 and self.setup.rulebook.community_card_opens
+        extra = RANK_UNIT[self.community >> 2] if shared else 0
+        by_suit = self.setup.rulebook.first_to_act_tie is TieBreak.SUIT
+        best = NOBODY
+        best_key = 0
+        for i in range(len(boards)):
+            if standing[i]:
+                key = razz_key(boards[i] + extra) if razz else high_key(boards[i] + extra)
+                if best < 0 or key > best_key:
+                    best, best_key = i, key
+                elif key == best_key and by_suit and self._suits_first(i, best, shared):
+                    best = i
+        return best
+
+    def _suits_first(self, i: int, j: int, shared: bool) -> bool:
+        extra = [self.community] if shared else []
+        return suits_first(self._cards[i][2:6] + extra, self._cards[j][2:6] + extra, self._razz)
+
+    def _go_on(self, start: int, events: list[Event]) -> None:
+        """Asks the next player from a place clockwise, or ends the round, the betting, the hand."""
+        b = self._b
+        if b.standing_count == 1:
+            self._finish(events)
+            return
+        if b.active_count < 2 and b.over():
+            self._end_betting(events)
+            return
+        if b.duty >= 0:
+            # Who holds the card and cannot bring in passes the duty on (TDA RP-10E).
+            i = b.duty = b.next_active(b.duty)
+        else:
+            i = b.next_to_act(start)
+        if i >= 0:
+            self.want = Act(self._seat[i], self.turn, b.legal(i))
+        elif self.street == 7:
+            self._finish(events)
+        else:
+            self._next_street(events)
+
+    def _end_betting(self, events: list[Event]) -> None:
+        self.betting_is_over = True
+        if self.street == 7:
+            self._finish(events)
+            return
+        self._table_hands(events)
+        self._next_street(events)
+
+    def _table_hands(self, events: list[Event]) -> None:
+        """Where the house wants it, hands lie face up once somebody is all-in and no more betting
+        is possible (TDA 16)."""
+        b = self._b
+        if self.tabled or not self.setup.rulebook.all_in_face_up:
+            return
+        if b.active_count == b.standing_count:
+            return
+        self.tabled = True
+        for i, seat in enumerate(self._seat):
+            if b.standing[i]:
+                events.append((EventKind.SHOWN, seat, tuple(self._cards[i]), ""))
+
+    def _claims_alone(self, i: int) -> bool:
+        """Whether a layer exists that only this player can claim, now or after the round."""
+        b = self._b
+        matched = claimed = 0
+        for j in range(b.places):
+            if j != i:
+                matched = max(matched, b.put_in[j])
+                if b.standing[j]:
+                    can_add = b.active[j] and not self.betting_is_over
+                    claimed = max(claimed, b.put_in[j] + (b.stack[j] if can_add else 0))
+        return min(matched, b.put_in[i]) > claimed
+
+    # The end
+
+    def _finish(self, events: list[Event]) -> None:
+        """Betting and cards are done: uncalled money goes back, and the house is asked."""
+        b, seat_of = self._b, self._seat
+        if b.standing_count > 1:
+            self._table_hands(events)
+        result = self._result()
+        put_in = self.put_in
+        back = pots.uncalled(put_in)
+        if back is not None:
+            seat, amount = back
+            i = self._place[seat]
+            b.stack[i] += amount
+            b.put_in[i] -= amount
+            put_in[seat] -= amount
+            events.append((EventKind.UNCALLED, seat, amount))
+            result.uncalled = ((seat, amount),)
+        if b.standing_count == 1:
+            winner = seat_of[b.standing.index(True)]
+            result.pots = (pots.Pot(sum(b.put_in), (winner,)),)
+        else:
+            result.pots = pots.layers(put_in, self.folded)
+        self._require_conserved(sum([pot.amount for pot in result.pots]))
+        events.append((EventKind.POTS, tuple([(pot.amount, pot.seats) for pot in result.pots])))
+        self.want = Rake(result.pots, len(seat_of), self.street)
+
+    def _showing_order(self) -> tuple[int, ...]:
+        """Who bet or raised last on the last round, else who acted first in it, else the best
+        visible hand; then clockwise (RULES.md, 6)."""
+        b = self._b
+        first = b.last_wager if b.last_wager >= 0 else b.first
+        if first < 0 or self.street < 7:
+            first = self._best_board()
+        seats = self._seat
+        places = range(first, first + len(seats))
+        return tuple([seats[i % len(seats)] for i in places if b.standing[i % len(seats)]])
+
+    def _award(
+        self, awards: tuple[tuple[int, int, int, int, str], ...], events: list[Event]
+    ) -> None:
+        """Pays the awards and the pots that one player alone can claim, and ends the hand."""
+        alone = [
+            (index, pot.seats[0], pot.amount, WHOLE, "")
+            for index, pot in enumerate(self._net_pots)
+            if len(pot.seats) == 1
+        ]
+        result, b = self._result(), self._b
+        result.awards = (*awards, *alone)
+        for award in result.awards:
+            b.stack[self._place[award[1]]] += award[2]
+            events.append((EventKind.AWARDED, *award))
+        b.put_in = [0] * b.places
+        self._require_conserved(sum(result.rake))
+        self._end(events)
+
+    def _return_stakes(self, events: list[Event]) -> None:
+        b = self._b
+        stacks = dict(zip(self.setup.seats, self.setup.stacks, strict=True))
+        b.stack = [stacks[seat] for seat in self._seat]
+        b.put_in = [0] * b.places
+        b.paid = [0] * b.places
+        self._require_conserved(0)
+        events.append((EventKind.VOIDED,))
+        self.result = HandResult({})
+        self.result.voided = True
+        self._end(events)
+
+    def _end(self, events: list[Event]) -> None:
+        before = dict(zip(self.setup.seats, self.setup.stacks, strict=True))
+        after = self.stacks
+        self._result().net = {seat: after[seat] - before[seat] for seat in self.setup.seats}
+        self.want = None
+        self.over = True
+        events.append((EventKind.ENDED, tuple([(seat, after[seat]) for seat in self.setup.seats])))
+
+    def _result(self) -> HandResult:
+        if self.result is None:
+            self.result = HandResult({})
+        return self.result
+
+    def _require_conserved(self, beside: int) -> None:
+        """Chips behind and `beside` (pots or rake) are what came to the table."""
+        require(
+            sum(self._b.stack) + beside == sum(self.setup.stacks), "chips of the hand do not add up"
+        )
