@@ -104,9 +104,11 @@ class HandContext:
     hand_id: str
 
 
-def deck_statement(context: HandContext, root: bytes, *, size: int, at_ms: int) -> bytes:
-    """A deck of `size` cards from the kernel's generator was made."""
-    return _statement("deck", context, root, at_ms, size=size, source="kernel")
+def deck_statement(
+    context: HandContext, root: bytes, *, source: str, size: int, at_ms: int
+) -> bytes:
+    """A deck of `size` cards was made; `source` says where its order comes from."""
+    return _statement("deck", context, root, at_ms, size=size, source=source)
 
 
 def draw_statement(

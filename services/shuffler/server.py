@@ -23,6 +23,7 @@ from services.shuffler.receipts import HandContext, Receipt, ReceiptKeys
 from services.shuffler.seal import open_deck, seal_deck
 
 SERVICE_NAME: Final = pb.DESCRIPTOR.services_by_name["ShufflerService"].full_name
+SOURCE: Final = "kernel"
 KEYS_PAGE: Final = 100
 RETRY_AFTER_MS: Final = 1000
 
@@ -62,7 +63,9 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
         except RngUnhealthy as failed:
             raise _unhealthy(failed) from failed
         root = Commitment(deck).root
-        statement = receipts.deck_statement(hand, root, size=len(deck.cards), at_ms=now_ms())
+        statement = receipts.deck_statement(
+            hand, root, source=SOURCE, size=len(deck.cards), at_ms=now_ms()
+        )
         DECKS.labels("fresh").inc()
         _log("deck_created", hand, root)
         return pb.CreateDeckResponse(

@@ -19,7 +19,7 @@ ROOT = bytes(range(32))
 
 
 def test_a_deck_statement_has_one_canonical_form() -> None:
-    assert deck_statement(HAND, ROOT, size=52, at_ms=1_700_000_000_123) == (
+    assert deck_statement(HAND, ROOT, source="kernel", size=52, at_ms=1_700_000_000_123) == (
         b'{"hand_id":"h1","root":"' + ROOT.hex().encode() + b'","size":52,"source":"kernel",'
         b'"statement":"deck","table_id":"t1","time_ms":1700000000123,"version":1}'
     )
