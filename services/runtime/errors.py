@@ -32,6 +32,12 @@ OUR_FAULT: Final = frozenset(
 """Codes that point at the room and not at the caller; logged as warnings."""
 
 
+_LOST: Final = "Internal error from Core"
+"""What grpc.aio puts in place of the server's status when a write meets the end of its stream
+(grpc/grpc issue 36066); the next try gets to see the status itself.
+"""
+
+
 class DoorcardError(Exception):
     """An error with a meaning for the caller.
 
@@ -96,6 +102,8 @@ class DoorcardError(Exception):
         """
         code = error.code()
         status = _rich_status(error)
+        if status is None and code is Code.INTERNAL and (error.details() or "").startswith(_LOST):
+            return Unavailable("STREAM_LOST", "the stream ended while a message was being sent")
         if status is None:
             return of_code(code, code.name, error.details() or code.name)
         info = error_details_pb2.ErrorInfo(reason=code.name)

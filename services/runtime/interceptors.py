@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import grpc
 from grpc import aio
@@ -33,7 +33,8 @@ from services.runtime.logs import bind, logger, trace_id
 from services.runtime.roles import OPEN_METHODS
 from services.runtime.wire import AUTHORIZATION, BEARER, PLAYER_HEADER, TRACE_HEADER
 
-Handler = grpc.RpcMethodHandler[Any, Any]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Found: TypeAlias = "Handler | None"
 Context = aio.ServicerContext[Any, Any]
 Details = grpc.HandlerCallDetails
 _Behaviour = Callable[[Any, Context], Awaitable[Any]]
@@ -61,9 +62,9 @@ class Doorkeeper(aio.ServerInterceptor):
 
     async def intercept_service(
         self,
-        continuation: Callable[[Details], Awaitable[Handler | None]],
+        continuation: Callable[[Details], Awaitable[Found]],
         handler_call_details: Details,
-    ) -> Handler | None:
+    ) -> Found:
         """The wrapped handler of the method; None, which is UNIMPLEMENTED, if there is no such
         method.
         """
@@ -187,6 +188,8 @@ def _wrapped(keeper: Doorkeeper, name: str, handler: Handler) -> Handler:
         behaviour = inner
     else:
         behaviour = _bounded(inner, keeper.default_deadline_s)
+    if handler.request_streaming:
+        behaviour = _cancellable(behaviour)
     method = _Method(keeper, name, kind)
 
     async def answer(request: Any, context: Context) -> Any:
@@ -213,6 +216,22 @@ def _writing(inner: Callable[..., Any]) -> _Behaviour:
                 await context.write(response)
 
     return write_all
+
+
+def _cancellable(inner: _Behaviour) -> _Behaviour:
+    """A client that cancels ends the reading of his messages first, as if he had nothing more to
+    say.
+
+    The cancellation itself arrives a step of the loop later, and the call is to be counted as what
+    it is.
+    """
+
+    async def answer(requests: Any, context: Context) -> Any:
+        response = await inner(requests, context)
+        await asyncio.sleep(0)
+        return response
+
+    return answer
 
 
 def _bounded(inner: _Behaviour, default_deadline_s: float) -> _Behaviour:

@@ -87,6 +87,9 @@ def announce_build(service: str) -> None:
     )
 
 
+CLOSE_POLL_S: Final = 0.1
+
+
 class MetricsEndpoint:
     """`GET /metrics` over HTTP in a thread of its own: a busy event loop can still be seen."""
 
@@ -94,7 +97,7 @@ class MetricsEndpoint:
         self._server = _ReusePortServer(split_listen(listen), _page_of(registry))
         self.port: Final = int(self._server.server_address[1])
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="metrics", daemon=True
+            target=self._server.serve_forever, args=(CLOSE_POLL_S,), name="metrics", daemon=True
         )
         self._thread.start()
 

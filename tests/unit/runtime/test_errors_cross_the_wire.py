@@ -57,6 +57,14 @@ def test_an_error_without_our_details_takes_the_code_as_reason() -> None:
     assert back.retriable
 
 
+def test_a_write_that_met_the_end_of_its_stream_may_be_tried_again() -> None:
+    details = 'Internal error from Core Failed "execute_batch": (SendMessageOperation,)'
+    lost = AioRpcError(StatusCode.INTERNAL, Metadata(), Metadata(), details)
+    back = DoorcardError.from_rpc(lost)
+    assert (type(back), back.reason) == (errors.Unavailable, "STREAM_LOST")
+    assert back.retriable
+
+
 def test_garbage_in_the_trailer_is_no_obstacle() -> None:
     trailer = Metadata(("grpc-status-details-bin", b"\xff\xff\xff"))
     error = AioRpcError(StatusCode.ABORTED, Metadata(), trailer, "moved")
