@@ -1,0 +1,1 @@
+"""Ranks hands and divides pots over gRPC; keeps nothing."""

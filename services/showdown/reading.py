@@ -1,0 +1,225 @@
+"""What requests say, checked whole: every fault is reported at once, with its field and index.
+
+Faults name places, never cards.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, NoReturn, TypeVar
+
+from doorcard.game.v1 import game_pb2
+from doorcard.showdown.v1 import showdown_pb2 as pb
+
+from services.game.cards import parse_card
+from services.game.pots import Pot
+from services.game.rulebook import (
+    UNITS_MAX,
+    Game,
+    OddChipHigh,
+    OddChipLow,
+    OddChipRemainder,
+    ShowdownRule,
+)
+from services.game.showdown import HAND_CARDS, SEATS_MAX
+from services.game.wants import Showdown
+from services.runtime.errors import InvalidArgument
+
+HANDS_MAX: Final = 1_000
+"""Most hands of one EvaluateHands request."""
+
+GAMES: Final[Mapping[int, Game]] = {
+    game_pb2.GAME_HIGH: Game.HIGH,
+    game_pb2.GAME_HI_LO: Game.HI_LO,
+    game_pb2.GAME_RAZZ: Game.RAZZ,
+}
+ODD_CHIPS_HIGH: Final[Mapping[int, OddChipHigh]] = {
+    pb.ODD_CHIP_RULE_UNSPECIFIED: OddChipHigh.POSITION,
+    pb.ODD_CHIP_RULE_POSITION: OddChipHigh.POSITION,
+    pb.ODD_CHIP_RULE_SUIT_HIGH: OddChipHigh.SUIT_HIGH,
+}
+ODD_CHIPS_LOW: Final[Mapping[int, OddChipLow]] = {
+    pb.ODD_CHIP_RULE_UNSPECIFIED: OddChipLow.POSITION,
+    pb.ODD_CHIP_RULE_POSITION: OddChipLow.POSITION,
+    pb.ODD_CHIP_RULE_SUIT_HIGH: OddChipLow.SUIT_HIGH,
+    pb.ODD_CHIP_RULE_SUIT_LOW: OddChipLow.SUIT_LOW,
+}
+REMAINDERS: Final[Mapping[int, OddChipRemainder]] = {
+    pb.ODD_CHIP_REMAINDER_UNSPECIFIED: OddChipRemainder.ONE_EACH,
+    pb.ODD_CHIP_REMAINDER_ONE_EACH: OddChipRemainder.ONE_EACH,
+    pb.ODD_CHIP_REMAINDER_ALL_TO_FIRST: OddChipRemainder.ALL_TO_FIRST,
+}
+SHOWDOWN_RULES: Final[Mapping[int, ShowdownRule]] = {
+    pb.SHOWDOWN_RULE_UNSPECIFIED: ShowdownRule.ALL_SHOW,
+    pb.SHOWDOWN_RULE_ALL_SHOW: ShowdownRule.ALL_SHOW,
+    pb.SHOWDOWN_RULE_BEATEN_MAY_MUCK: ShowdownRule.BEATEN_MAY_MUCK,
+}
+
+
+class Split(NamedTuple):
+    """The house rules of a showdown (`services.game.showdown.SplitRules`)."""
+
+    game: Game
+    wild_deuces: bool
+    showdown: ShowdownRule
+    odd_chip_high: OddChipHigh
+    odd_chip_low: OddChipLow
+    odd_chip_remainder: OddChipRemainder
+
+
+def read_showdown(request: pb.DivideShowdownRequest) -> tuple[Showdown, Split]:
+    """The showdown and its house rules. Raises InvalidArgument with every fault."""
+    faults = Faults()
+    split = Split(
+        game=faults.one_of(GAMES, request.game, "game", Game.HIGH),
+        wild_deuces=request.wild_deuces,
+        showdown=faults.one_of(SHOWDOWN_RULES, request.showdown, "showdown", ShowdownRule.ALL_SHOW),
+        odd_chip_high=faults.one_of(
+            ODD_CHIPS_HIGH, request.odd_chip_high, "odd_chip_high", OddChipHigh.POSITION
+        ),
+        odd_chip_low=faults.one_of(
+            ODD_CHIPS_LOW, request.odd_chip_low, "odd_chip_low", OddChipLow.POSITION
+        ),
+        odd_chip_remainder=faults.one_of(
+            REMAINDERS, request.odd_chip_remainder, "odd_chip_remainder", OddChipRemainder.ONE_EACH
+        ),
+    )
+    if split.wild_deuces and split.game is not Game.HIGH:
+        faults.add("wild_deuces", "deuces are wild in high games only")
+    if split.wild_deuces and split.odd_chip_high is not OddChipHigh.POSITION:
+        faults.add("odd_chip_high", "with wild deuces odd chips go by position only")
+    if not 2 <= request.table_seats <= SEATS_MAX:
+        faults.add("table_seats", f"must be 2 to {SEATS_MAX}")
+    if not 0 <= request.button < request.table_seats:
+        faults.add("button", "is not a seat of the table")
+    community, hands = _read_hands(request, faults)
+    pots = _read_pots(request, hands, faults)
+    faults.raise_if_any()
+    return (
+        Showdown(
+            pots=pots,
+            hands=hands,
+            community=community,
+            order=tuple(hands),
+            button=request.button,
+            tabled=False,
+        ),
+        split,
+    )
+
+
+def read_evaluation(request: pb.EvaluateHandsRequest) -> list[tuple[int, ...]]:
+    """The hands, five to seven distinct cards each. Raises InvalidArgument with every fault."""
+    faults = Faults()
+    if request.ranking not in pb.Ranking.values() or not request.ranking:
+        faults.add("ranking", "is not one of the rankings")
+    if not 1 <= len(request.hands) <= HANDS_MAX:
+        faults.add("hands", f"must be 1 to {HANDS_MAX}")
+        faults.raise_if_any()
+    hands = []
+    for index, hand in enumerate(request.hands):
+        where = f"hands[{index}].cards"
+        if not 5 <= len(hand.cards) <= 7:
+            faults.add(where, "must be five, six or seven")
+        hands.append(faults.cards(hand.cards, where, seen=set()))
+    faults.raise_if_any()
+    return hands
+
+
+Value = TypeVar("Value")
+
+
+class Faults:
+    """The faults of one request."""
+
+    LISTED_MAX: Final = 20
+    """No more are reported; a request of rubbish must not cost a long answer."""
+
+    def __init__(self) -> None:
+        self._violations: list[tuple[str, str]] = []
+
+    def add(self, field: str, description: str) -> None:
+        """Note a fault of a field, for instance "hands[1].cards[3]"."""
+        self._violations.append((field, description))
+
+    def one_of(
+        self, values: Mapping[int, Value], number: int, field: str, otherwise: Value
+    ) -> Value:
+        """The meaning of an enum's number; `otherwise` when it has none, which is a fault."""
+        if number not in values:
+            self.add(field, "is not one of the allowed values")
+        return values.get(number, otherwise)
+
+    def cards(self, names: Sequence[str], field: str, seen: set[int]) -> tuple[int, ...]:
+        """The cards that are cards; the others, and those in `seen`, are faults. Adds to `seen`."""
+        read = [self.card(name, f"{field}[{index}]", seen) for index, name in enumerate(names)]
+        return tuple(card for card in read if card is not None)
+
+    def card(self, name: str, field: str, seen: set[int]) -> int | None:
+        """As `cards`, of one card."""
+        try:
+            card = parse_card(name)
+        except ValueError:
+            self.add(field, "is not a card")
+            return None
+        if card in seen:
+            self.add(field, "occurs a second time")
+        seen.add(card)
+        return card
+
+    def raise_if_any(self) -> None:
+        """Raises InvalidArgument when there was a fault."""
+        if self._violations:
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        listed = self._violations[: self.LISTED_MAX]
+        raise InvalidArgument(
+            "INVALID_FIELD",
+            "; ".join(f"{field}: {description}" for field, description in listed),
+            violations=listed,
+        )
+
+
+def _read_hands(
+    request: pb.DivideShowdownRequest, faults: Faults
+) -> tuple[tuple[int, ...], dict[int, tuple[int, ...]]]:
+    """The community card and everyone's own cards by seat, in showing order."""
+    seen: set[int] = set()
+    shared = faults.card(request.community, "community", seen) if request.community else None
+    community = () if shared is None else (shared,)
+    if not 2 <= len(request.hands) <= SEATS_MAX:
+        faults.add("hands", f"must be 2 to {SEATS_MAX}")
+        faults.raise_if_any()
+    own = HAND_CARDS - bool(request.community)
+    hands: dict[int, tuple[int, ...]] = {}
+    for index, hand in enumerate(request.hands):
+        where = f"hands[{index}]"
+        if not 0 <= hand.seat < request.table_seats:
+            faults.add(f"{where}.seat", "is not a seat of the table")
+        elif hand.seat in hands:
+            faults.add(f"{where}.seat", "has a hand already")
+        if len(hand.cards) not in (0, own):
+            faults.add(f"{where}.cards", f"must be {own}, or none where he mucked unseen")
+        hands[hand.seat] = faults.cards(hand.cards, f"{where}.cards", seen)
+    return community, hands
+
+
+def _read_pots(
+    request: pb.DivideShowdownRequest, hands: Mapping[int, tuple[int, ...]], faults: Faults
+) -> tuple[Pot, ...]:
+    if not 1 <= len(request.pots) <= SEATS_MAX:
+        faults.add("pots", f"must be 1 to {SEATS_MAX}")
+        faults.raise_if_any()
+    for index, pot in enumerate(request.pots):
+        where = f"pots[{index}]"
+        if not 0 <= pot.amount <= UNITS_MAX:
+            faults.add(f"{where}.amount", f"must be 0 to {UNITS_MAX}")
+        if not pot.seats:
+            faults.add(f"{where}.seats", "must name who can win it")
+        for place, seat in enumerate(pot.seats):
+            if seat not in hands:
+                faults.add(f"{where}.seats[{place}]", "has no hand")
+            elif seat in pot.seats[:place]:
+                faults.add(f"{where}.seats[{place}]", "occurs a second time")
+        if len(pot.seats) > 1 and not any(hands.get(seat) for seat in pot.seats):
+            faults.add(f"{where}.seats", "every hand was mucked unseen")
+    return tuple(Pot(pot.amount, tuple(pot.seats)) for pot in request.pots)
