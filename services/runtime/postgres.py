@@ -18,8 +18,8 @@ from services.runtime.errors import ResourceExhausted, Unavailable
 from services.runtime.logs import logger
 
 Connection = psycopg.AsyncConnection[Any]
-Work = Callable[[Connection], Awaitable["Result"]]
 Result = TypeVar("Result")
+Work = Callable[[Connection], Awaitable[Result]]
 
 ATTEMPTS: Final = 5
 WAITING_MAX: Final = 256
