@@ -5,19 +5,11 @@ reads no clock and knows nothing random: the same inputs give the same events fo
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from services.game import pots
 from services.game.betting import NOBODY, Betting
-from services.game.boards import (
-    RANK_UNIT,
-    bring_in_place,
-    has_pair,
-    high_key,
-    razz_key,
-    suits_first,
-)
+from services.game.boards import RANK_UNIT, Boards
 from services.game.events import COMMUNITY, WHOLE, Event, EventKind
 from services.game.invariant import require
 from services.game.refusals import (
@@ -30,7 +22,8 @@ from services.game.refusals import (
     not_offered,
     not_wanted,
 )
-from services.game.rulebook import BringInRule, Game, Rulebook, Stake, TieBreak, TimeOut
+from services.game.rulebook import BringInRule, Game, TieBreak, TimeOut
+from services.game.setup import SEATS_MAX, HandResult, HandSetup
 from services.game.stub import Stub
 from services.game.wants import (
     Act,
@@ -58,9 +51,6 @@ __all__ = [
     "ShowdownResult",
     "Want",
 ]
-
-SEATS_MAX: Final = 8
-"""Seats of a table (RULES.md, 1)."""
 
 _START: Final = 0
 _DEAL: Final = 1
@@ -92,61 +82,6 @@ _UP: Final = tuple((seat, True) for seat in range(SEATS_MAX))
 _DOWN: Final = tuple((seat, False) for seat in range(SEATS_MAX))
 
 
-@dataclass(frozen=True, slots=True)
-class HandSetup:
-    """Who plays a hand, for what, under which rules. Raises ValueError if it cannot be played."""
-
-    rulebook: Rulebook
-    """The house's rules."""
-    stake: Stake
-    """The amounts, minor units."""
-    seats: tuple[int, ...]
-    """Table seats 0..7 dealt in, clockwise, ascending."""
-    stacks: tuple[int, ...]
-    """What each of them has on the table, minor units, before the ante."""
-    button: int
-    """Seat of the nominal dealer, one of `seats`."""
-
-    def __post_init__(self) -> None:
-        seats = self.seats
-        if not 2 <= len(seats) <= SEATS_MAX or len(seats) != len(self.stacks):
-            raise ValueError("two to eight seats and as many stacks")
-        if list(seats) != sorted(set(seats)) or seats[0] < 0 or seats[-1] >= SEATS_MAX:
-            raise ValueError("seats are 0 to 7, ascending, each once")
-        if self.button not in seats:
-            raise ValueError("the button is not among the seats")
-        if min(self.stacks) < 1:
-            raise ValueError("nobody is dealt in without chips")
-        stake = self.stake
-        bring_in = 1 if self.rulebook.bring_in_rule is BringInRule.FORCED else 0
-        if not (stake.ante >= 1 and bring_in <= stake.bring_in <= stake.small_bet < stake.big_bet):
-            raise ValueError("the stake does not fit the rulebook")
-
-
-class HandResult:
-    """How a hand ended."""
-
-    __slots__ = ("awards", "mucked", "net", "pots", "rake", "shown", "uncalled", "voided")
-
-    def __init__(self, net: dict[int, int]) -> None:
-        self.net: dict[int, int] = net
-        """Won or lost by each seat; the sum is the rake, negative."""
-        self.uncalled: tuple[tuple[int, int], ...] = ()
-        """(seat, amount) that went back."""
-        self.pots: tuple[pots.Pot, ...] = ()
-        """The pots before rake, main pot first."""
-        self.rake: tuple[int, ...] = ()
-        """What the house took from each."""
-        self.awards: tuple[tuple[int, int, int, int, str], ...] = ()
-        """(pot index, seat, amount, part, name of the hand)."""
-        self.shown: tuple[int, ...] = ()
-        """Seats that showed, in order."""
-        self.mucked: tuple[int, ...] = ()
-        """Seats that stayed to the showdown and did not show."""
-        self.voided: bool = False
-        """Every stake went back."""
-
-
 class Hand:
     """One hand. Every input method checks first and raises Refused, changing nothing; else it
     returns the events that follow."""
@@ -158,7 +93,6 @@ class Hand:
         "_left",
         "_net_pots",
         "_place",
-        "_razz",
         "_seat",
         "_seen",
         "_stub",
@@ -184,9 +118,9 @@ class Hand:
         rulebook = setup.rulebook
         self._b: Betting = Betting(rulebook, setup.stake, list(stacks[first:] + stacks[:first]))
         self._stub: Stub = Stub(rulebook.burn_cards, rulebook.short_deck)
-        self._razz: bool = rulebook.game is Game.RAZZ
+        by_suit = rulebook.first_to_act_tie is TieBreak.SUIT
+        self._boards: Boards = Boards(len(seats), rulebook.game is Game.RAZZ, by_suit)
         self._cards: list[list[int]] = [[] for _ in seats]
-        self._boards: list[int] = [0] * len(seats)
         self._seen: int = 0
         self._left: int = 0
         self._net_pots: tuple[pots.Pot, ...] = ()
@@ -293,7 +227,7 @@ class Hand:
 
     def up_cards(self, seat: int) -> tuple[int, ...]:
         """Its up cards: the board."""
-        return tuple(self._cards[self._place[seat]][2:6])
+        return tuple(self._boards.up[self._place[seat]])
 
     def down_cards(self, seat: int) -> tuple[int, ...]:
         """Its down cards."""
@@ -328,16 +262,20 @@ class Hand:
             events.append((EventKind.RESHUFFLED, len(want.reshuffle)))
         if want.burn:
             events.append((EventKind.BURNED, want.burn))
-        place, hands, boards, on_board = self._place, self._cards, self._boards, self.street < 7
+        place, hands, boards = self._place, self._cards, self._boards
         for (seat, up), card in zip(want.cards, cards, strict=True):
             events.append((_DEALT, seat, card, up))
             if seat == COMMUNITY:
                 self.community = card
-            else:
-                i = place[seat]
-                hands[i].append(card)
-                if up and on_board:
-                    boards[i] += RANK_UNIT[card >> 2]
+                if self.setup.rulebook.community_card_opens:
+                    boards.shared.append(card)
+                continue
+            i = place[seat]
+            hands[i].append(card)
+            # Hands that lie open already get their last card up, but it is no part of the board.
+            if up and self.street < 7:
+                boards.up[i].append(card)
+                boards.packed[i] += RANK_UNIT[card >> 2]
         self._stub.dealt(want)
         if self.street == 7 and self.community < 0 and self._want_seventh():
             return events
@@ -431,6 +369,7 @@ class Hand:
             return events
         if self._claims_alone(i):
             b.freeze(i)
+            events.append((EventKind.PROTECTED, seat))
         else:
             b.drop(i)
             events.append((_FOLDED, seat))
@@ -539,45 +478,17 @@ class Hand:
         """The cards of a street are out: who opens, for what?"""
         b, rulebook, street = self._b, self.setup.rulebook, self.street
         two_sizes = (
-            street == 4
-            and rulebook.fourth_street_pair
-            and any(has_pair(self._boards[i]) for i in range(b.places) if b.standing[i])
+            street == 4 and rulebook.fourth_street_pair and self._boards.any_pair(b.standing)
         )
         b.begin(b.small if street < 5 else b.big, two_sizes, street == 3)
         if self.betting_is_over or b.over():
             self._end_betting(events)
             return
         if street == 3 and rulebook.bring_in_rule is BringInRule.FORCED:
-            b.duty = b.bring_in_card = self._bring_in_place()
+            b.duty = b.bring_in_card = self._boards.bring_in(b.standing)
             self._go_on(b.duty, events)
         else:
-            self._go_on(self._best_board(), events)
-
-    def _bring_in_place(self) -> int:
-        standing = self._b.standing
-        places = [i for i in range(len(self._seat)) if standing[i]]
-        return places[bring_in_place([self._cards[i][2] for i in places], self._razz)]
-
-    def _best_board(self) -> int:
-        """Whose visible hand is best among all who have not folded (RULES.md, 3)."""
-        standing, boards, razz = self._b.standing, self._boards, self._razz
-        shared = self.community >= 0 and self.setup.rulebook.community_card_opens
-        extra = RANK_UNIT[self.community >> 2] if shared else 0
-        by_suit = self.setup.rulebook.first_to_act_tie is TieBreak.SUIT
-        best = NOBODY
-        best_key = 0
-        for i in range(len(boards)):
-            if standing[i]:
-                key = razz_key(boards[i] + extra) if razz else high_key(boards[i] + extra)
-                if best < 0 or key > best_key:
-                    best, best_key = i, key
-                elif key == best_key and by_suit and self._suits_first(i, best, shared):
-                    best = i
-        return best
-
-    def _suits_first(self, i: int, j: int, shared: bool) -> bool:
-        extra = [self.community] if shared else []
-        return suits_first(self._cards[i][2:6] + extra, self._cards[j][2:6] + extra, self._razz)
+            self._go_on(self._boards.best(self._b.standing), events)
 
     def _go_on(self, start: int, events: list[Event]) -> None:
         """Asks the next player from a place clockwise, or ends the round, the betting, the hand."""
@@ -658,7 +569,8 @@ class Hand:
             result.pots = pots.layers(put_in, self.folded)
         self._require_conserved(sum([pot.amount for pot in result.pots]))
         events.append((EventKind.POTS, tuple([(pot.amount, pot.seats) for pot in result.pots])))
-        self.want = Rake(result.pots, len(seat_of), self.street)
+        dealt_in = sum([1 for cards in self._cards if cards])
+        self.want = Rake(result.pots, dealt_in, self.street)
 
     def _showing_order(self) -> tuple[int, ...]:
         """Who bet or raised last on the last round, else who acted first in it, else the best
@@ -666,7 +578,7 @@ class Hand:
         b = self._b
         first = b.last_wager if b.last_wager >= 0 else b.first
         if first < 0 or self.street < 7:
-            first = self._best_board()
+            first = self._boards.best(self._b.standing)
         seats = self._seat
         places = range(first, first + len(seats))
         return tuple([seats[i % len(seats)] for i in places if b.standing[i % len(seats)]])
@@ -685,7 +597,6 @@ class Hand:
         for award in result.awards:
             b.stack[self._place[award[1]]] += award[2]
             events.append((EventKind.AWARDED, *award))
-        b.put_in = [0] * b.places
         self._require_conserved(sum(result.rake))
         self._end(events)
 
@@ -697,7 +608,7 @@ class Hand:
         b.paid = [0] * b.places
         self._require_conserved(0)
         events.append((EventKind.VOIDED,))
-        self.result = HandResult({})
+        self.result = HandResult()
         self.result.voided = True
         self._end(events)
 
@@ -711,7 +622,7 @@ class Hand:
 
     def _result(self) -> HandResult:
         if self.result is None:
-            self.result = HandResult({})
+            self.result = HandResult()
         return self.result
 
     def _require_conserved(self, beside: int) -> None:
