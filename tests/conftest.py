@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class Room:
         path.write_text(self.token(subject, roles))
         return path
 
-    def settings(self, kind: Callable[..., Any] = ServiceSettings, **fields: Any) -> Any:
+    def settings(self, kind: Any = ServiceSettings, **fields: Any) -> Any:
         """Settings of a server on free ports that believes this room's tokens; drains at once."""
         defaults: dict[str, Any] = {
             "listen": "127.0.0.1:0",

@@ -188,8 +188,6 @@ def _wrapped(keeper: Doorkeeper, name: str, handler: Handler) -> Handler:
         behaviour = inner
     else:
         behaviour = _bounded(inner, keeper.default_deadline_s)
-    if handler.request_streaming:
-        behaviour = _cancellable(behaviour)
     method = _Method(keeper, name, kind)
 
     async def answer(request: Any, context: Context) -> Any:
@@ -216,22 +214,6 @@ def _writing(inner: Callable[..., Any]) -> _Behaviour:
                 await context.write(response)
 
     return write_all
-
-
-def _cancellable(inner: _Behaviour) -> _Behaviour:
-    """A client that cancels ends the reading of his messages first, as if he had nothing more to
-    say.
-
-    The cancellation itself arrives a step of the loop later, and the call is to be counted as what
-    it is.
-    """
-
-    async def answer(requests: Any, context: Context) -> Any:
-        response = await inner(requests, context)
-        await asyncio.sleep(0)
-        return response
-
-    return answer
 
 
 def _bounded(inner: _Behaviour, default_deadline_s: float) -> _Behaviour:
