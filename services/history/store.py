@@ -276,25 +276,16 @@ class Archive:
         player was not dealt in, there is no address any more, the last try's lease has lapsed.
         """
 
+        values = {"attempts_max": self._rules.attempts_max, "limit": limit}
+
         async def work(connection: Connection) -> list[Claimed]:
-            cursor = await connection.execute(_DUE, {"limit": limit + LOOKED_AT_MAX})
-            claimed: list[Claimed] = []
-            for row in await cursor.fetchall():
-                request_id, hand_id, player_id, attempt, age, arrived, dealt_in, address = row
-                if not arrived and age < self._rules.hand_wait:
-                    await _put_off(connection, request_id, LOOK_AGAIN)
-                elif not arrived:
-                    await _end(connection, request_id, EMAIL_STATE_FAILED, "HAND_NOT_FOUND")
-                elif not dealt_in:
-                    await _end(connection, request_id, EMAIL_STATE_FAILED, "NOT_DEALT_IN")
-                elif address is None:
-                    await _end(connection, request_id, EMAIL_STATE_FAILED, "NO_MAIL_ADDRESS")
-                elif attempt >= self._rules.attempts_max:
-                    await _end(connection, request_id, EMAIL_STATE_FAILED, "ATTEMPTS_USED_UP")
-                elif len(claimed) < limit:
-                    await _put_off(connection, request_id, lease, attempt + 1)
-                    record = await _record(connection, hand_id)
-                    claimed.append(Claimed(request_id, player_id, address, attempt + 1, record))
+            await self._end_hopeless(connection)
+            claimed = []
+            cursor = await connection.execute(_SENDABLE, values)
+            for request_id, hand_id, player_id, attempt, address in await cursor.fetchall():
+                await _put_off(connection, request_id, lease, attempt=attempt + 1)
+                record = await _record(connection, hand_id)
+                claimed.append(Claimed(request_id, player_id, address, attempt + 1, record))
             return claimed
 
         return await self._database.transaction(work)
@@ -326,10 +317,28 @@ class Archive:
                 await _end(connection, email_request_id, EMAIL_STATE_FAILED, reason)
                 return EMAIL_STATE_FAILED
             pause = self._rules.pause_after(attempt)
-            await _put_off(connection, email_request_id, pause, attempt, reason)
+            await _put_off(connection, email_request_id, pause, attempt=attempt, reason=reason)
             return EMAIL_STATE_WAITING
 
         return await self._database.transaction(work)
+
+    async def _end_hopeless(self, connection: Connection) -> None:
+        """End due requests that cannot be sent; those whose hand may still come are put off."""
+        values = {"attempts_max": self._rules.attempts_max, "limit": LOOKED_AT_MAX}
+        cursor = await connection.execute(_UNSENDABLE, values)
+        for request_id, age, arrived, dealt_in, address in await cursor.fetchall():
+            if not arrived and age < self._rules.hand_wait:
+                await _put_off(connection, request_id, LOOK_AGAIN, attempt=0)
+                continue
+            if not arrived:
+                reason = "HAND_NOT_FOUND"
+            elif not dealt_in:
+                reason = "NOT_DEALT_IN"
+            elif address is None:
+                reason = "NO_MAIL_ADDRESS"
+            else:
+                reason = "ATTEMPTS_USED_UP"
+            await _end(connection, request_id, EMAIL_STATE_FAILED, reason)
 
     async def _check_mail(self, connection: Connection, player_id: str, token_address: str) -> None:
         cursor = await connection.execute(
@@ -353,16 +362,22 @@ class Archive:
 
 
 _DUE: Final = """
-SELECT r.email_request_id::text, r.hand_id::text, r.player_id, r.attempt, now() - r.requested_at,
-       h.hand_id IS NOT NULL, p.hand_id IS NOT NULL, coalesce(a.address, r.token_address)
 FROM email_requests r
 LEFT JOIN hands h ON h.hand_id = r.hand_id
 LEFT JOIN hand_players p ON p.player_id = r.player_id AND p.hand_id = r.hand_id
 LEFT JOIN mail_addresses a ON a.player_id = r.player_id
 WHERE r.state = 1 AND r.due_at <= now()
-ORDER BY r.due_at LIMIT %(limit)s
-FOR UPDATE OF r SKIP LOCKED
-"""
+AND (p.hand_id IS NOT NULL AND coalesce(a.address, r.token_address) IS NOT NULL
+     AND r.attempt < %(attempts_max)s)"""
+_TAKE: Final = "ORDER BY r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED"
+_SENDABLE: Final = f"""
+SELECT r.email_request_id::text, r.hand_id::text, r.player_id, r.attempt,
+       coalesce(a.address, r.token_address)
+{_DUE} {_TAKE}"""
+_UNSENDABLE: Final = f"""
+SELECT r.email_request_id::text, now() - r.requested_at, h.hand_id IS NOT NULL,
+       p.hand_id IS NOT NULL, coalesce(a.address, r.token_address)
+{_DUE} IS FALSE {_TAKE}"""
 
 
 async def _lock_progress(connection: Connection, shard: int) -> tuple[int, int]:
@@ -443,7 +458,8 @@ async def _put_off(
     connection: Connection,
     email_request_id: str,
     pause: timedelta,
-    attempt: int = 0,
+    *,
+    attempt: int,
     reason: str = "",
 ) -> None:
     await connection.execute(
