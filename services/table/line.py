@@ -129,7 +129,7 @@ class Line:
             reason = "STORE_FULL" if self._task else "STORE_AWAY"
             answer.set_exception(_unavailable(reason))
             return answer
-        packed: bytes = hiredis.pack_command(command)
+        packed: bytes = hiredis.pack_command(command)  # type: ignore[arg-type]  # a tuple of any length
         self._waiting.append(_Command(packed, answer, loop.time() + self._patience_s))
         self._left.set()
         return answer
@@ -202,7 +202,7 @@ class Line:
     async def _open(self) -> AbstractConnection:
         connection = self._connect()
         self._connection = connection
-        await connection.connect()
+        await connection.connect()  # type: ignore[no-untyped-call]
         await self._load_scripts(connection)
         return connection
 
@@ -286,7 +286,7 @@ class Subscription:
             self._subscribed.clear()
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    await connection.connect()
+                    await connection.connect()  # type: ignore[no-untyped-call]
                 async with asyncio.TaskGroup() as both:
                     both.create_task(self._write(connection))
                     both.create_task(self._read(connection))

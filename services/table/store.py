@@ -10,11 +10,11 @@ again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what
 """
 
 import asyncio
-import os
 import zlib
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any, Final
 
 from prometheus_client import Counter, Gauge
@@ -402,7 +402,7 @@ class Store:
                 return closed
             epoch = self._epochs[shard]
             version = (epoch << EPOCH_BITS) + 1 if expected is None else expected.version + 1
-            tag = os.urandom(TAG_BYTES)
+            tag = token_bytes(TAG_BYTES)
             # A command once left is sent and, after a lost connection, sent again whoever waits.
             answer = await self._send(commit, shard, epoch, version, tag)
             match answer[0]:

@@ -1,0 +1,128 @@
+"""The sweep of deadlines: whatever is due is claimed and its table ticked.
+
+Any replica sweeps any shard. A claim moves the deadline a lease ahead in the same script that reads
+it, so no two replicas get it within the lease; order and pauses are random, so that replicas do not
+keep step. A tick that fails is simply due again when its lease is over.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from prometheus_client import Counter, Gauge
+
+from services.runtime.errors import DoorcardError, Unavailable
+from services.runtime.logs import logger
+from services.runtime.metrics import REGISTRY
+from services.table.store import Store
+
+INTERVAL_S: Final = 0.1
+SHARDS_AT_ONCE: Final = 16
+"""Claims that go out in one write."""
+CLAIM_MAX: Final = 1000
+TICKS_MAX: Final = 2000
+"""Ticks under way; what is beyond stays unclaimed, for replicas with more time."""
+TICK_TIMEOUT_S: Final = 10.0
+
+CLAIMED: Final = Counter("doorcard_sweep_claimed", "Deadlines claimed.", registry=REGISTRY)
+TICKS_FAILED: Final = Counter(
+    "doorcard_sweep_ticks_failed", "Ticks that ended with an error.", ["reason"], registry=REGISTRY
+)
+TICKS_RUNNING: Final = Gauge("doorcard_sweep_ticks_running", "Ticks under way.", registry=REGISTRY)
+
+
+class Sweep:
+    """One replica's sweep.
+
+    tick(table id): do what is due. interval_s: mean pause between passes over all shards.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        tick: Callable[[str], Awaitable[None]],
+        *,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        self._store = store
+        self._tick = tick
+        self._interval_s = interval_s
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._roomy = asyncio.Event()
+        self._roomy.set()
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Sweep until cancelled; ticks under way are then finished or cut at their time-out."""
+        try:
+            while not self._stopping:
+                try:
+                    more = await self.once()
+                except Unavailable:
+                    more = False
+                if not more:
+                    pause_s = self._interval_s * random.uniform(0.5, 1.5)  # noqa: S311 (no secret)
+                    await asyncio.sleep(pause_s)
+            # A background task that returned would look like one that failed.
+            await asyncio.Event().wait()
+        finally:
+            await self.stop()
+
+    async def stop(self) -> None:
+        """Claim nothing more and wait for the ticks under way."""
+        self._stopping = True
+        if self._running:
+            await asyncio.wait(list(self._running.values()), timeout=TICK_TIMEOUT_S)
+
+    async def once(self) -> bool:
+        """One pass over all shards; True if a shard may have more that is due."""
+        shards = list(range(self._store.shards))
+        random.shuffle(shards)
+        more = False
+        for start in range(0, len(shards), SHARDS_AT_ONCE):
+            chunk = shards[start : start + SHARDS_AT_ONCE]
+            limit = min(CLAIM_MAX, await self._room() // len(chunk))
+            if self._stopping:
+                return False
+            for due in await asyncio.gather(*(self._store.claim_due(s, limit) for s in chunk)):
+                more = more or len(due) == limit
+                self._begin(due)
+        return more
+
+    async def _room(self) -> int:
+        """How many ticks may begin; waits while more than half of what can be are under way."""
+        await self._roomy.wait()
+        return TICKS_MAX - len(self._running)
+
+    def _begin(self, due: list[str]) -> None:
+        CLAIMED.inc(len(due))
+        for table_id in due:
+            # Still under way from the lease before: it sees for itself what is due by then.
+            if table_id not in self._running:
+                self._running[table_id] = asyncio.create_task(self._ticked(table_id))
+        self._count()
+
+    def _count(self) -> None:
+        TICKS_RUNNING.set(len(self._running))
+        if len(self._running) <= TICKS_MAX // 2:
+            self._roomy.set()
+        else:
+            self._roomy.clear()
+
+    async def _ticked(self, table_id: str) -> None:
+        try:
+            async with asyncio.timeout(TICK_TIMEOUT_S):
+                await self._tick(table_id)
+        except TimeoutError:
+            TICKS_FAILED.labels("TIME_OUT").inc()
+            logger.error("tick_timed_out", table=table_id)
+        except DoorcardError as error:
+            TICKS_FAILED.labels(error.reason).inc()
+            logger.warning("tick_failed", table=table_id, reason=error.reason)
+        except Exception:
+            TICKS_FAILED.labels("FAULT").inc()
+            logger.exception("tick_failed", table=table_id)
+        finally:
+            del self._running[table_id]
+            self._count()

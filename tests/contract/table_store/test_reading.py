@@ -1,0 +1,75 @@
+"""Events, lobby, versions, settings and clocks."""
+
+import pytest
+
+from services.table.store import SettingsDiffer
+from tests.contract.table_store.conftest import TABLE, OpenStore, change, committed
+
+
+async def test_events_after_a_version_come_without_a_gap(open_store: OpenStore) -> None:
+    async with open_store() as store:
+        stored = [await committed(store, change(None, b"0"))]
+        for turn in range(1, 5):
+            stored.append(await committed(store, change(stored[-1], b"%d" % turn)))
+        first, last = stored[0].version, stored[-1].version
+        assert await store.events_after(TABLE, last) == []
+        assert await store.events_after(TABLE, first) == [
+            (first + each, b"event of %d" % each) for each in range(1, 5)
+        ]
+
+
+async def test_events_that_were_dropped_are_a_gap(open_store: OpenStore) -> None:
+    async with open_store() as store:
+        first = await committed(store, change(None, b"0"))
+        second = await committed(store, change(first, b"1"))
+        third = await committed(store, change(second, b"2", trim_events_below=second.version + 1))
+        assert await store.events_after(TABLE, first.version) is None
+        assert await store.events_after(TABLE, second.version) == [(third.version, b"event of 2")]
+        fourth = await committed(store, change(third, b"3", trim_events_below=third.version + 2))
+        assert await store.events_after(TABLE, third.version) is None
+        assert await store.events_after(TABLE, fourth.version) == []
+        assert await store.events_after("unknown", 0) is None
+
+
+async def test_versions_of_a_shard_are_read_in_one_go(open_store: OpenStore) -> None:
+    async with open_store(shards=1) as store:
+        stored = [await committed(store, change(None, b"x", table_id=f"t{n}")) for n in range(3)]
+        found = await store.versions(0, ["t2", "none", "t0"])
+        assert found == [stored[2][:2], (0, b""), stored[0][:2]]
+
+
+async def test_the_lobby_is_listed_by_pages(open_store: OpenStore) -> None:
+    async with open_store(shards=1) as store:
+        for number in (3, 1, 2, 5, 4):
+            table_id = f"t{number}"
+            line = b"line %d" % number
+            await committed(store, change(None, b"x", table_id=table_id, lobby=line))
+        await committed(store, change(None, b"tombstone", table_id="t0"))
+        assert await store.list_tables(0, "", 2) == [("t1", b"line 1"), ("t2", b"line 2")]
+        assert [name for name, _ in await store.list_tables(0, "t2", 10)] == ["t3", "t4", "t5"]
+        assert await store.list_tables(0, "t5", 10) == []
+
+
+@pytest.mark.parametrize("differing", [{"shards": 8}, {"room": "another"}])
+async def test_a_store_of_another_room_is_refused(
+    open_store: OpenStore, differing: dict[str, object]
+) -> None:
+    if "room" in differing:
+        from services.runtime.sealing import SealKeys, new_key
+
+        differing = {**differing, "keys": SealKeys("another", {"k1": new_key()})}
+    async with open_store():
+        with pytest.raises(SettingsDiffer):
+            async with open_store(**differing):
+                pass
+
+
+async def test_the_clock_is_that_of_redis_and_replicas_are_seen(open_store: OpenStore) -> None:
+    async with open_store() as one, open_store(replica_id="replica-2") as other:
+        seconds, micros = await one._line.ask("TIME")
+        redis_ms = int(seconds) * 1000 + int(micros) // 1000
+        assert abs(one.now_ms() - redis_ms) < 100
+        assert abs(other.now_ms() - redis_ms) < 100
+        await one.beat()
+        await other.beat()
+        assert await one.live_replicas() == ["replica-1", "replica-2"]
