@@ -16,7 +16,7 @@ from services.table.stored import (
     TooEarly,
 )
 from tests import valkey
-from tests.contract.table_store.conftest import TABLE, OpenStore, change, committed, store_on
+from tests.contract.table_store.stores import TABLE, OpenStore, change, committed, store_on
 
 
 async def test_a_created_table_is_loaded_as_it_was_written(open_store: OpenStore) -> None:

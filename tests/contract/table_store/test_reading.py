@@ -3,7 +3,7 @@
 import pytest
 
 from services.table.store import SettingsDiffer
-from tests.contract.table_store.conftest import TABLE, OpenStore, change, committed
+from tests.contract.table_store.stores import TABLE, OpenStore, change, committed
 
 
 async def test_events_after_a_version_come_without_a_gap(open_store: OpenStore) -> None:

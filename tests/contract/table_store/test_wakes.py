@@ -1,0 +1,122 @@
+"""Watchers learn of new versions, by wake-ups and by comparing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from services.table import wakes as wakes_module
+from services.table.store import Store
+from services.table.stored import ShardState
+from services.table.wakes import Wakes
+from tests import valkey
+from tests.contract.table_store.stores import TABLE, OpenStore, change, committed, store_on
+
+
+class Heard:
+    """The last version told of each table."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, int] = {}
+        self.changed = asyncio.Event()
+
+    def woken(self, table_id: str, version: int) -> None:
+        assert version > self.versions.get(table_id, 0)
+        self.versions[table_id] = version
+        self.changed.set()
+
+    async def wait_for(self, table_id: str, version: int) -> None:
+        async with asyncio.timeout(10):
+            while self.versions.get(table_id) != version:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+@asynccontextmanager
+async def watching(store: Store) -> AsyncIterator[tuple[Wakes, Heard]]:
+    heard = Heard()
+    wakes = Wakes(store, heard.woken)
+    running = asyncio.create_task(wakes.run())
+    try:
+        yield wakes, heard
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_commit_of_another_replica_wakes_the_watcher(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakes_module, "COMPARE_EVERY_S", 60.0)
+    async with open_store() as one, open_store() as other, watching(one) as (wakes, heard):
+        first = await committed(other, change(None, b"one"))
+        wakes.watch(TABLE)
+        await heard.wait_for(TABLE, first.version)
+        second = await committed(other, change(first, b"two"))
+        await heard.wait_for(TABLE, second.version)
+        await committed(other, change(None, b"x", table_id="unwatched"))
+        third = await committed(other, change(second, b"three"))
+        await heard.wait_for(TABLE, third.version)
+        assert list(heard.versions) == [TABLE]
+
+
+async def test_a_lost_wake_up_is_made_good_by_comparing(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakes_module, "COMPARE_EVERY_S", 0.05)
+    async with open_store() as store, watching(store) as (wakes, heard):
+        first = await committed(store, change(None, b"one"))
+        wakes.watch(TABLE)
+        await heard.wait_for(TABLE, first.version)
+        monkeypatch.setattr(wakes, "_heard", lambda *_: None)
+        wakes._subscription._on_wake = lambda *_: None
+        second = await committed(store, change(first, b"two"))
+        await heard.wait_for(TABLE, second.version)
+
+
+async def test_subscriptions_come_back_after_the_store_was_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wakes_module, "COMPARE_EVERY_S", 60.0)
+    with valkey.running() as server:
+        async with store_on(server, patience_s=10.0) as store, watching(store) as (wakes, heard):
+            first = await committed(store, change(None, b"one"))
+            wakes.watch(TABLE)
+            await heard.wait_for(TABLE, first.version)
+            await asyncio.to_thread(server.kill)
+            await asyncio.to_thread(server.start)
+            second = await committed(store, change(first, b"two"))
+            await heard.wait_for(TABLE, second.version)
+
+
+async def test_a_forgotten_table_is_silent(open_store: OpenStore) -> None:
+    async with open_store(shards=1) as store, watching(store) as (wakes, heard):
+        first = await committed(store, change(None, b"one"))
+        wakes.watch(TABLE)
+        wakes.watch("other")
+        await heard.wait_for(TABLE, first.version)
+        wakes.forget(TABLE)
+        await committed(store, change(first, b"two"))
+        other = await committed(store, change(None, b"x", table_id="other"))
+        await heard.wait_for("other", other.version)
+        assert heard.versions[TABLE] == first.version
+
+
+async def test_a_version_that_goes_back_closes_the_shard(
+    open_store: OpenStore, server: valkey.Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakes_module, "COMPARE_EVERY_S", 0.02)
+    async with open_store(shards=1) as store, watching(store) as (wakes, heard):
+        first = await committed(store, change(None, b"one"))
+        wakes.watch(TABLE)
+        with server.client() as client:
+            before = client.hgetall(f"{{t0}}:table:{TABLE}")
+        second = await committed(store, change(first, b"two"))
+        await heard.wait_for(TABLE, second.version)
+        with server.client() as client:
+            client.hset(f"{{t0}}:table:{TABLE}", mapping=before)
+        async with asyncio.timeout(10):
+            while await store.shard_state(0) is not ShardState.CLOSED:
+                await asyncio.sleep(0)
+        assert (await store.shard(0)).reason == "TABLE_ROLLED_BACK"
