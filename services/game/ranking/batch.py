@@ -1,0 +1,215 @@
+"""Many hands at a time with numpy: the same numbers as `services.game.ranking`, hand by hand.
+
+Hands are rows of an array (n, 5), (n, 6) or (n, 7) of uint8, cards 0..51; ValueError for another
+shape, type or a card above 51. That the cards of a row are distinct is the caller's to know.
+
+Two neighbouring cards are read as one 16-bit number, an index into a table of what the pair adds:
+that halves the look-ups, which are what ranking costs. Rows are taken in chunks that stay in the
+cache.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.game.ranking import tables
+from services.game.ranking.classes import DEUCE, RANKS, low8_masks, low_fives
+from services.game.ranking.keys import FACE_MASK, FACES
+
+Hands = NDArray[np.uint8]
+Word = TypeVar("Word", bound=np.integer)
+CHUNK_ROWS: Final = 1 << 16
+
+
+def high(hands: Hands) -> NDArray[np.uint16]:
+    """The class of each best high hand (RULES.md, 2): shape (n,), 1 to 7,462."""
+    return _classes(hands, _order("high", _check(hands)))
+
+
+def deuces_wild(hands: Hands) -> NDArray[np.uint16]:
+    """The class of each best high hand with wild deuces: shape (n,), five of a kind above 7,462."""
+    return _classes(hands, _order("deuces_wild", _check(hands)))
+
+
+def low8(hands: Hands) -> NDArray[np.uint8]:
+    """The class of each eight-or-better low: shape (n,), 1 to 56; 0 where none qualifies."""
+    _check(hands)
+    pair, classes = _low8_tables()
+    return _by_mask(hands, pair, classes)
+
+
+def ace_to_five(hands: Hands) -> NDArray[np.uint16]:
+    """The class of each best razz hand: shape (n,), 1 to 6,175, the wheel."""
+    count = _check(hands)
+    pair, unpaired = _rank_tables()
+    classes = _by_mask(hands, pair, unpaired)
+    # The ranks held decide wherever there are five of them; elsewhere pairs do.
+    few = np.flatnonzero(classes == 0)
+    if few.size:
+        adders, table = _paired_lows(count)
+        for start, chunk in _chunks(hands[few]):
+            classes[few[start : start + len(chunk)]] = table[_added_up(chunk, adders)]
+    return classes
+
+
+# Counters of suits stand above the sum of faces, four bits each. They begin at three, so that five
+# cards of a suit set the highest bit.
+_SUITS_AT: Final = 24
+_THREES: Final = 0x3333 << _SUITS_AT
+_FLUSH_BITS: Final = np.int64(0x8888 << _SUITS_AT)
+_FACES_ONLY: Final = np.int64(FACE_MASK)
+
+_CARDS: Final = np.arange(52)
+_RANKS: Final = _CARDS >> 2
+_SUITS: Final = _CARDS & 3
+_FACES_OF_CARDS: Final = np.array(FACES)[_RANKS]
+
+_RANK_BITS: Final = 13
+_WILD_AT: Final = 4 * _RANK_BITS
+
+
+Adders = tuple[NDArray[np.int64], ...]
+"""For each of `_pairs`, what it adds to the sum of keys, by the number that the pair is read as."""
+
+
+class _Order(NamedTuple):
+    """What ranks hands in one order by sums of keys."""
+
+    adders: Adders
+    table: NDArray[np.uint16]
+    """The classes by sum of faces, flushes left out."""
+    suited: NDArray[np.int64]
+    """By card: its bit in four masks of ranks, one for each suit; wild cards count above them."""
+
+
+@cache
+def _order(name: str, count: int) -> _Order:
+    suits = 1 << (_SUITS_AT + 4 * _SUITS)
+    suited = 1 << (_RANK_BITS * _SUITS + _RANKS)
+    if name == "deuces_wild":
+        # A wild card is of every suit and of no rank yet.
+        wild = _RANKS == DEUCE
+        suits[wild] = 0x1111 << _SUITS_AT
+        suited[wild] = 1 << _WILD_AT
+    first, *others = _adders(_FACES_OF_CARDS + suits, count)
+    return _Order((first + _THREES, *others), tables.dense(name, count), suited)
+
+
+def _adders(keys: NDArray[np.int64], count: int) -> Adders:
+    """What the pairs of `count` cards add, so that each card's key is added once."""
+    pair = _of_pairs(keys, keys, np.add)
+    last = _of_pairs(np.zeros_like(keys), keys, np.add) if count % 2 else pair
+    return (*[pair] * ((count - 1) // 2), last)
+
+
+def _classes(hands: Hands, order: _Order) -> NDArray[np.uint16]:
+    classes = np.empty(len(hands), np.uint16)
+    for start, chunk in _chunks(hands):
+        key = _added_up(chunk, order.adders)
+        flushes = np.flatnonzero((key & _FLUSH_BITS) != 0)
+        key &= _FACES_ONLY
+        found = classes[start : start + len(chunk)]
+        np.take(order.table, key, out=found, mode="clip")
+        if flushes.size:
+            found[flushes] = np.maximum(found[flushes], _flush_classes(chunk[flushes], order))
+    return classes
+
+
+def _added_up(chunk: Hands, adders: Adders) -> NDArray[np.int64]:
+    """The sum of keys of each hand."""
+    # Where an index cannot be out of range, clipping saves numpy a copy.
+    first, *others = _pairs(chunk)
+    key = np.take(adders[0], first, mode="clip")
+    more = np.empty_like(key)
+    for adder, pair in zip(adders[1:], others, strict=True):
+        key += np.take(adder, pair, out=more, mode="clip")
+    return key
+
+
+def _flush_classes(hands: Hands, order: _Order) -> NDArray[np.uint16]:
+    """The best flush of each hand, 0 where there is none."""
+    masks = order.suited[hands].sum(axis=1)
+    wild = masks >> _WILD_AT
+    ranks = (1 << _RANK_BITS) - 1
+    flushes = tables.flushes()
+    by_suit = [flushes[wild, (masks >> (_RANK_BITS * suit)) & ranks] for suit in range(4)]
+    best: NDArray[np.uint16] = np.max(by_suit, axis=0)
+    return best
+
+
+def _by_mask(hands: Hands, pair: NDArray[Word], table: NDArray[Word]) -> NDArray[Word]:
+    """What `table` says of the union of the bits that `pair` gives the pairs of each hand."""
+    classes = np.empty(len(hands), table.dtype)
+    for start, chunk in _chunks(hands):
+        first, *others = _pairs(chunk)
+        mask = np.take(pair, first, mode="clip")
+        more = np.empty_like(mask)
+        for other in others:
+            mask |= np.take(pair, other, out=more, mode="clip")
+        np.take(table, mask, out=classes[start : start + len(chunk)], mode="clip")
+    return classes
+
+
+@cache
+def _low8_tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Bits of the ranks ace to eight of each pair of cards; the class of each union of them."""
+    bits = (1 << (_RANKS + 1) % 13 & 0xFF).astype(np.uint8)
+    return _of_pairs(bits, bits, np.bitwise_or), np.array(low8_masks(), np.uint8)
+
+
+@cache
+def _rank_tables() -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Bits of the ranks of each pair of cards; the razz class of each union of at least five."""
+    bits = (1 << _RANKS).astype(np.uint16)
+    classes = np.zeros(1 << 13, np.uint16)
+    fives = {
+        sum(1 << rank for rank in ranks): number
+        for ranks, number in low_fives().items()
+        if len(set(ranks)) == 5
+    }
+    classes[list(fives)] = list(fives.values())
+    masks = np.arange(1 << 13)
+    for size in (6, 7):
+        crowded = masks[np.bitwise_count(masks) == size]
+        for rank in RANKS:
+            classes[crowded] = np.maximum(classes[crowded], classes[crowded & ~(1 << rank)])
+    return _of_pairs(bits, bits, np.bitwise_or), classes
+
+
+@cache
+def _paired_lows(count: int) -> tuple[Adders, NDArray[np.uint16]]:
+    return _adders(_FACES_OF_CARDS, count), tables.dense("ace_to_five", count)
+
+
+def _of_pairs(low: NDArray[Word], high: NDArray[Word], joined: np.ufunc) -> NDArray[Word]:
+    """A table over two cards read as one number, of what the first and the second give, joined."""
+    table = np.zeros((256, 256), low.dtype)
+    table[:52, :52] = joined.outer(high, low)  # The second card is the high byte.
+    return table.reshape(-1)
+
+
+def _chunks(hands: Hands) -> Iterator[tuple[int, Hands]]:
+    """Runs of rows, each with the number of its first row."""
+    for start in range(0, len(hands), CHUNK_ROWS):
+        yield start, np.ascontiguousarray(hands[start : start + CHUNK_ROWS])
+
+
+def _pairs(chunk: Hands) -> list[NDArray[np.uint16]]:
+    """Neighbouring cards as numbers; with an odd count the last two pairs share a card."""
+    rows, count = chunk.shape
+    offsets = [*range(0, count - 1, 2), *([count - 2] if count % 2 else [])]
+    return [
+        np.ndarray((rows,), np.dtype("<u2"), chunk.data, offset, (count,)) for offset in offsets
+    ]
+
+
+def _check(hands: Hands) -> int:
+    """The number of cards of a hand; raises ValueError for what is not an array of hands."""
+    if hands.ndim != 2 or not 5 <= hands.shape[1] <= 7 or hands.dtype != np.uint8:
+        raise ValueError("hands must be an array of uint8 with five, six or seven columns")
+    if hands.size and hands.max() > 51:
+        raise ValueError("a card is not one of 0..51")
+    return int(hands.shape[1])
