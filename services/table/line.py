@@ -18,19 +18,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import hiredis
+from prometheus_client import Counter
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
 from redis.exceptions import (
     ClusterDownError,
     MasterDownError,
     NoScriptError,
     ReadOnlyError,
-    RedisError,
     ResponseError,
     TryAgainError,
 )
 
 from services.runtime.errors import Internal, Unavailable
 from services.runtime.logs import logger
+from services.runtime.metrics import REGISTRY
 
 BATCH_MAX: Final = 512
 """Commands in one write."""
@@ -46,6 +47,12 @@ PING_EVERY_S: Final = 5.0
 SILENCE_MAX_S: Final = 15.0
 """A subscription that heard not even the answer to a ping for so long is made anew."""
 CHANNELS_PER_COMMAND: Final = 64
+
+LOST: Final = Counter(
+    "doorcard_store_connections_lost",
+    "Times that the connection to the store broke or could not be made.",
+    registry=REGISTRY,
+)
 
 Argument = bytes | str | int
 _PASSING: Final = (TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
@@ -149,9 +156,11 @@ class Line:
                 batch = self._take()
                 try:
                     await self._exchange(batch)
-                except (RedisError, OSError) as error:
+                except Exception as error:
+                    # Whatever broke off the reading, nothing may be read on this connection.
                     if not failures:
                         logger.warning("store_away", error=type(error).__name__)
+                    LOST.inc()
                     await self._drop()
                 again = [each for each in batch if not each.answered]
                 self._put_back(again)
@@ -290,7 +299,7 @@ class Subscription:
                 async with asyncio.TaskGroup() as both:
                     both.create_task(self._write(connection))
                     both.create_task(self._read(connection))
-            except* (RedisError, OSError) as group:
+            except* Exception as group:
                 failures += 1
                 logger.warning("wakes_away", error=type(group.exceptions[0]).__name__)
             finally:

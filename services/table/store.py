@@ -172,9 +172,9 @@ class Store:
         try:
             outcome = await self._commit(commit)
         except BaseException:
-            COMMITS.labels("failed").inc()
+            _FAILED.inc()
             raise
-        COMMITS.labels(_OUTCOME_NAMES[type(outcome)]).inc()
+        _COUNTS[type(outcome)].inc()
         return outcome
 
     async def load(self, table_id: str) -> Stored | None:
@@ -555,12 +555,13 @@ class ShardSubscription:
         self._on_subscribed(int(channel.removeprefix(b"{t").partition(b"}")[0]))
 
 
-_OUTCOME_NAMES: Final[dict[type[Any], str]] = {
-    Committed: "committed",
-    Conflict: "conflict",
-    TooEarly: "too_early",
-    ShardClosed: "shard_closed",
+_COUNTS: Final[dict[type[Any], Counter]] = {
+    Committed: COMMITS.labels("committed"),
+    Conflict: COMMITS.labels("conflict"),
+    TooEarly: COMMITS.labels("too_early"),
+    ShardClosed: COMMITS.labels("shard_closed"),
 }
+_FAILED: Final = COMMITS.labels("failed")
 
 
 def _monotonic_us() -> int:

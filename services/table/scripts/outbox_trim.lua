@@ -1,7 +1,11 @@
 #!lua flags=allow-oom
 -- Forgets entries that are applied and archived, but for the last of them. KEYS: shard, outbox.
 -- ARGV: epoch, applied seq, archived seq. Returns verdict, entries left.
-local shard = redis.call('HMGET', KEYS[1], 'epoch', 'last_seq', 'applied_seq')
+local shard = redis.call('HMGET', KEYS[1], 'epoch', 'last_seq', 'applied_seq', 'state')
+if not shard[4] or shard[4] == 'opening' then
+  local lost = not shard[4] and tonumber(ARGV[1]) > 0
+  return {lost and 'REDIS_LOST' or '', 0}
+end
 if shard[1] ~= ARGV[1] or not shard[2] then
   return {'EPOCH_DIFFERS', 0}
 end

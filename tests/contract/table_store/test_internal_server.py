@@ -112,6 +112,9 @@ async def test_an_unused_shard_has_epoch_zero(room: Room, open_store: OpenStore)
     async with open_store() as store, stub_on(room, store, Tables()) as stub:
         read = await stub.ReadOutbox(pb.ReadOutboxRequest(shard=2, limit=10))
         assert (read.epoch, read.state, len(read.entries)) == (0, pb.SHARD_STATE_UNSPECIFIED, 0)
+        trimmed = await stub.TrimOutbox(pb.TrimOutboxRequest(shard=2))
+        assert trimmed.length == 0
+        assert (await stub.InspectMoney(pb.InspectMoneyRequest(shard=2))).epoch == 0
         assert await store.shard_state(2) is ShardState.UNOPENED
 
 
@@ -144,6 +147,8 @@ async def test_a_shard_that_redis_lost_is_closed_by_reading(
         assert (await stub.ReadOutbox(request)).state == pb.SHARD_STATE_CLOSED
         assert (await store.shard(shard)).reason == "REDIS_LOST"
         assert (await stub.ReadOutbox(request)).state == pb.SHARD_STATE_CLOSED
+        trim = pb.TrimOutboxRequest(shard=shard, epoch=1, applied_seq=2, archived_seq=2)
+        assert (await refused(stub.TrimOutbox(trim))).reason == "SHARD_DIFFERS"
 
 
 async def test_the_archive_may_read_from_before_what_is_applied(
