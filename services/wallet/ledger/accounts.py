@@ -1,0 +1,127 @@
+"""Accounts: found, made, locked."""
+
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from psycopg.rows import class_row, scalar_row
+
+from services.runtime.postgres import Connection
+from services.wallet.posting import Account
+
+BUCKETS: Final = 16
+"""Paid-in and paid-out accounts are kept in this many parts, so that no row is everyone's."""
+
+_ACCOUNT: Final = (
+    "SELECT id, owner, currency, balance, pending, closed,"
+    " coalesce(table_id, '') AS table_id, coalesce(player, 0) AS player FROM accounts"
+)
+
+
+async def lock_player(connection: Connection, player_id: str, currency: str) -> Account | None:
+    """The player's account, locked until the transaction ends."""
+    cursor = connection.cursor(row_factory=class_row(Account))
+    await cursor.execute(
+        _ACCOUNT + " WHERE purpose = 'player' AND owner = %s AND currency = %s FOR NO KEY UPDATE",
+        (player_id, currency),
+    )
+    return await cursor.fetchone()
+
+
+async def make(connection: Connection, purpose: str, owner: str, currency: str) -> int:
+    """The id of an account that is nobody's escrow, made if it is missing."""
+    key = (purpose, owner, currency)
+    while True:
+        cursor = await connection.execute(
+            "SELECT id FROM accounts WHERE purpose = %s AND owner = %s AND currency = %s"
+            " AND purpose <> 'escrow'",
+            key,
+        )
+        row = await cursor.fetchone()
+        if row is not None:
+            return int(row[0])
+        # Rows are never deleted, so the second look finds it, whoever made it.
+        await connection.execute(
+            "INSERT INTO accounts (purpose, owner, currency) VALUES (%s, %s, %s)"
+            " ON CONFLICT DO NOTHING",
+            key,
+        )
+
+
+def bucket_of(player_id: str) -> str:
+    """Which part of the paid-in and paid-out accounts stands against the player's."""
+    return f"part-{zlib.crc32(player_id.encode()) % BUCKETS}"
+
+
+async def find_escrow(connection: Connection, sitting_id: str) -> Account | None:
+    """A sitting's escrow, not locked."""
+    cursor = connection.cursor(row_factory=class_row(Account))
+    await cursor.execute(_ACCOUNT + " WHERE purpose = 'escrow' AND owner = %s", (sitting_id,))
+    return await cursor.fetchone()
+
+
+async def make_escrow(
+    connection: Connection,
+    sitting_id: str,
+    currency: str,
+    shard: int,
+    table_id: str,
+    player: int,
+) -> int:
+    """The id of a new sitting's escrow. Raises UniqueViolation if the sitting has one."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "INSERT INTO accounts (purpose, owner, currency, shard, table_id, player)"
+        " VALUES ('escrow', %s, %s, %s, %s, %s) RETURNING id",
+        (sitting_id, currency, shard, table_id, player),
+    )
+    return int(await cursor.fetchone() or 0)
+
+
+async def load_escrow(
+    connection: Connection, sitting_ids: Iterable[str], escrow_ids: Iterable[int]
+) -> list[Account]:
+    """Escrow of the sittings and by account id, not locked."""
+    cursor = connection.cursor(row_factory=class_row(Account))
+    await cursor.execute(
+        _ACCOUNT + " WHERE purpose = 'escrow' AND (owner = ANY(%s) OR id = ANY(%s::bigint[]))",
+        (list(sitting_ids), numbers(escrow_ids)),
+    )
+    return await cursor.fetchall()
+
+
+async def lock(connection: Connection, account_ids: Iterable[int]) -> list[Account]:
+    """The accounts, locked in the order of their ids until the transaction ends."""
+    ids = sorted(account_ids)
+    if not ids:
+        return []
+    cursor = connection.cursor(row_factory=class_row(Account))
+    await cursor.execute(_ACCOUNT + " WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", (ids,))
+    return await cursor.fetchall()
+
+
+async def change(
+    connection: Connection, balances: Mapping[int, int], set_aside: Mapping[int, int]
+) -> None:
+    """Add to balances and to what is pending: account id -> signed minor units."""
+    ids = sorted(balances.keys() | set_aside.keys())
+    await connection.execute(
+        "UPDATE accounts SET balance = balance + more, pending = pending + aside"
+        " FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS changed (account, more, aside)"
+        " WHERE id = account",
+        (
+            numbers(ids),
+            numbers(balances.get(each, 0) for each in ids),
+            numbers(set_aside.get(each, 0) for each in ids),
+        ),
+    )
+
+
+async def close(connection: Connection, account_ids: list[int]) -> None:
+    """Close the accounts for good."""
+    await connection.execute("UPDATE accounts SET closed = true WHERE id = ANY(%s)", (account_ids,))
+
+
+def numbers(values: Iterable[int | None]) -> str:
+    """An array of numbers in PostgreSQL's notation: far cheaper to make than a list parameter."""
+    return f"{{{','.join(['NULL' if value is None else str(value) for value in values])}}}"

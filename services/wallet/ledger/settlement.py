@@ -1,0 +1,272 @@
+"""Runs of outbox entries, applied once each, in order, in one transaction with the progress row.
+
+The usual case is a handful of statements over the whole batch. Only when the database itself
+refuses a row is the batch done again entry by entry, each in a savepoint.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import psycopg
+
+from services.runtime.errors import InvalidArgument
+from services.runtime.postgres import Connection, Database
+from services.wallet.entries import (
+    ENTRIES_MAX,
+    CashOut,
+    Commit,
+    Entry,
+    Hand,
+    Parked,
+    Progress,
+    Release,
+    State,
+)
+from services.wallet.ledger import accounts, shards
+from services.wallet.ledger.accounts import numbers
+from services.wallet.money import CURRENCIES
+from services.wallet.posting import HouseAccounts, Posting, Reservation
+
+_REFUSED_BY_DATABASE = (psycopg.IntegrityError, psycopg.DataError)
+_REASONS = {"journal_hand": "HAND_SETTLED_BEFORE"}
+"""Constraint -> why the entry is parked."""
+
+
+async def apply_entries(
+    database: Database, shard: int, epoch: int, entries: Sequence[Entry]
+) -> tuple[Progress, list[Parked]]:
+    """Apply or park every entry after `applied_seq`; how far it came and what was parked.
+
+    Repeating it does nothing. Raises InvalidArgument (BAD_BATCH), Aborted (EPOCH_MOVED),
+    FailedPrecondition (SEQ_GAP, LINK_BROKEN); then nothing was applied.
+    """
+    _check_chain(entries)
+
+    async def together(connection: Connection) -> tuple[Progress, list[Parked]]:
+        remaining = await _remaining(connection, shard, epoch, entries)
+        parked = await _post(connection, shard, epoch, remaining) if remaining else []
+        return await _advanced(connection, shard, epoch, remaining), parked
+
+    async def one_by_one(connection: Connection) -> tuple[Progress, list[Parked]]:
+        remaining = await _remaining(connection, shard, epoch, entries)
+        parked: list[Parked] = []
+        for entry in remaining:
+            parked += await _post_alone(connection, shard, epoch, entry)
+        return await _advanced(connection, shard, epoch, remaining), parked
+
+    try:
+        return await database.transaction(together)
+    except _REFUSED_BY_DATABASE:
+        return await database.transaction(one_by_one)
+
+
+def _check_chain(entries: Sequence[Entry]) -> None:
+    if len(entries) > ENTRIES_MAX:
+        raise InvalidArgument.of_field("entries", f"at most {ENTRIES_MAX}", "BAD_BATCH")
+    for before, entry in pairwise(entries):
+        if entry.seq != before.seq + 1:
+            raise InvalidArgument.of_field("entries", "ascending without gaps", "BAD_BATCH")
+        if entry.previous_id != before.entry_id:
+            raise InvalidArgument.of_field("entries", "each names the one before", "BAD_BATCH")
+
+
+async def _remaining(
+    connection: Connection, shard: int, epoch: int, entries: Sequence[Entry]
+) -> Sequence[Entry]:
+    """The entries not applied yet, with the shard locked."""
+    progress = await shards.locked(connection, shard)
+    shards.check_epoch(progress, epoch)
+    passed = sum(entry.seq <= progress.applied_seq for entry in entries)
+    if passed and entries[passed - 1].seq == progress.applied_seq:
+        if entries[passed - 1].entry_id != progress.applied_id:
+            raise shards.broken_link(progress)
+    elif passed < len(entries):
+        shards.check_next(progress, entries[passed].seq, entries[passed].previous_id)
+    return entries[passed:]
+
+
+async def _advanced(
+    connection: Connection, shard: int, epoch: int, applied: Sequence[Entry]
+) -> Progress:
+    if not applied:
+        return await shards.locked(connection, shard)
+    last = applied[-1]
+    await shards.advance(connection, shard, last.seq, last.entry_id)
+    return Progress(shard, epoch, last.seq, last.entry_id)
+
+
+async def _post_alone(connection: Connection, shard: int, epoch: int, entry: Entry) -> list[Parked]:
+    """One entry in a savepoint; one that the database refuses twice is parked.
+
+    Twice, because a Release can meet a Reserve that commits only now, and then sees it.
+    """
+    reason = ""
+    for _ in range(2):
+        try:
+            async with connection.transaction():
+                return await _post(connection, shard, epoch, [entry])
+        except _REFUSED_BY_DATABASE as error:
+            reason = _REASONS.get(error.diag.constraint_name or "", "REFUSED_BY_DATABASE")
+    posting = Posting({}, {}, {}, set())
+    posting.park(entry, reason)
+    await _write_parked(connection, shard, epoch, posting)
+    return posting.summary_of_parked()
+
+
+async def _post(
+    connection: Connection, shard: int, epoch: int, entries: Sequence[Entry]
+) -> list[Parked]:
+    posting = await _load(connection, shard, entries)
+    posting.post_all(entries)
+    await _write(connection, shard, epoch, posting)
+    return posting.summary_of_parked()
+
+
+async def _load(connection: Connection, shard: int, entries: Sequence[Entry]) -> Posting:
+    """Everything the entries name. Rows of escrow and reservations are safe under the shard's lock;
+    players' accounts are locked here, in order.
+    """
+    works = [entry.work for entry in entries]
+    reservation_ids = [work.reservation_id for work in works if isinstance(work, Commit | Release)]
+    cashed_out = {work.sitting_id for work in works if isinstance(work, CashOut)}
+    in_hands = {sitting for work in works if isinstance(work, Hand) for sitting, _ in work.nets}
+    currencies = {entry.currency for entry in entries if isinstance(entry.work, Hand)}
+
+    reservations = await _reservations(connection, reservation_ids)
+    bought_in = {reservation.escrow for reservation in reservations.values()}
+    escrow = await accounts.load_escrow(connection, cashed_out | in_hands, bought_in)
+    players = {each.player for each in escrow if each.owner in cashed_out or each.id in bought_in}
+    loaded = [*escrow, *await accounts.lock(connection, players)]
+    return Posting(
+        accounts={account.id: account for account in loaded},
+        reservations=reservations,
+        houses={
+            currency: await _houses(connection, shard, currency)
+            for currency in sorted(currencies & CURRENCIES)
+        },
+        parked_tables=await _parked_tables(connection, shard),
+    )
+
+
+async def _reservations(
+    connection: Connection, reservation_ids: list[str]
+) -> dict[str, Reservation]:
+    if not reservation_ids:
+        return {}
+    cursor = await connection.execute(
+        "SELECT id::text, state, table_id, coalesce(amount, 0), coalesce(player, 0),"
+        " coalesce(escrow, 0) FROM reservations WHERE id = ANY(%s::uuid[])",
+        (reservation_ids,),
+    )
+    return {row[0]: Reservation(row[0], State(row[1]), *row[2:]) for row in await cursor.fetchall()}
+
+
+async def _houses(connection: Connection, shard: int, currency: str) -> HouseAccounts:
+    """The shard's own, so that no hand waits for another shard's."""
+    owner = f"shard-{shard}"
+    return HouseAccounts(
+        await accounts.make(connection, "control", owner, currency),
+        await accounts.make(connection, "house", owner, currency),
+    )
+
+
+async def _parked_tables(connection: Connection, shard: int) -> set[str]:
+    cursor = await connection.execute(
+        "SELECT DISTINCT table_id FROM parked WHERE shard = %s AND resolved IS NULL", (shard,)
+    )
+    return {table_id for (table_id,) in await cursor.fetchall()}
+
+
+async def _write(connection: Connection, shard: int, epoch: int, posting: Posting) -> None:
+    """Every row of the batch, in one pipeline."""
+    ids = await _journal_ids(connection, len(posting.journal)) if posting.journal else []
+    async with connection.pipeline():
+        if posting.journal:
+            await _write_journal(connection, shard, ids, posting)
+        if posting.transfers:
+            await _write_transfers(connection, ids, posting)
+        if posting.balances or posting.set_aside:
+            await accounts.change(connection, posting.balances, posting.set_aside)
+        if posting.closed:
+            await accounts.close(connection, posting.closed)
+        if posting.ended:
+            await _end_reservations(connection, posting)
+        if posting.never_made:
+            await _shut_reservations(connection, posting)
+        if posting.parked:
+            await _write_parked(connection, shard, epoch, posting)
+
+
+async def _journal_ids(connection: Connection, count: int) -> list[int]:
+    """Taken after the locks: the entries of one account ascend in the order they were posted."""
+    cursor = await connection.execute(
+        "SELECT nextval('journal_id_seq') FROM generate_series(1, %s)", (count,)
+    )
+    return [number for (number,) in await cursor.fetchall()]
+
+
+async def _write_journal(
+    connection: Connection, shard: int, ids: list[int], posting: Posting
+) -> None:
+    kinds, sources, tables, hands = zip(*posting.journal, strict=True)
+    await connection.execute(
+        "INSERT INTO journal (id, kind, source, shard, table_id, hand_id)"
+        " SELECT id, kind, source, %s, table_id, hand_id"
+        " FROM unnest(%s::bigint[], %s::smallint[], %s::text[], %s::text[], %s::uuid[])"
+        " AS written (id, kind, source, table_id, hand_id)",
+        (shard, numbers(ids), numbers(kinds), list(sources), list(tables), list(hands)),
+    )
+
+
+async def _write_transfers(connection: Connection, ids: list[int], posting: Posting) -> None:
+    places, lines, debits, credits_, amounts, players, balances, kinds = zip(
+        *posting.transfers, strict=True
+    )
+    await connection.execute(
+        "INSERT INTO transfers (entry, line, debit, credit, amount, player, balance, kind)"
+        " SELECT * FROM unnest(%s::bigint[], %s::smallint[], %s::bigint[], %s::bigint[],"
+        " %s::bigint[], %s::bigint[], %s::bigint[], %s::smallint[])",
+        (
+            numbers(ids[place] for place in places),
+            *map(numbers, (lines, debits, credits_, amounts, players, balances, kinds)),
+        ),
+    )
+
+
+async def _end_reservations(connection: Connection, posting: Posting) -> None:
+    ids, states, entry_ids = zip(*posting.ended, strict=True)
+    await connection.execute(
+        "UPDATE reservations SET state = new_state, ended_by = entry_id, ended = now()"
+        " FROM unnest(%s::uuid[], %s::smallint[], %s::uuid[])"
+        " AS over (reservation_id, new_state, entry_id) WHERE id = reservation_id",
+        (list(ids), numbers(states), list(entry_ids)),
+    )
+
+
+async def _shut_reservations(connection: Connection, posting: Posting) -> None:
+    ids, tables, entry_ids = zip(*posting.never_made, strict=True)
+    await connection.execute(
+        "INSERT INTO reservations (id, state, table_id, ended_by, ended)"
+        " SELECT reservation_id, %s, table_id, entry_id, now()"
+        " FROM unnest(%s::uuid[], %s::text[], %s::uuid[])"
+        " AS over (reservation_id, table_id, entry_id)",
+        (State.RELEASED, list(ids), list(tables), list(entry_ids)),
+    )
+
+
+async def _write_parked(connection: Connection, shard: int, epoch: int, posting: Posting) -> None:
+    entries = [entry for entry, _ in posting.parked]
+    await connection.execute(
+        "INSERT INTO parked (shard, epoch, seq, entry_id, table_id, reason, content)"
+        " SELECT %s, %s, * FROM unnest(%s::bigint[], %s::uuid[], %s::text[], %s::text[],"
+        " %s::bytea[])",
+        (
+            shard,
+            epoch,
+            numbers(entry.seq for entry in entries),
+            [entry.entry_id for entry in entries],
+            [entry.table_id for entry in entries],
+            [reason for _, reason in posting.parked],
+            [entry.content() for entry in entries],
+        ),
+    )

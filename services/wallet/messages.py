@@ -1,0 +1,178 @@
+"""Between the contract's messages and the ledger's own words."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import cast
+
+from doorcard.game.v1 import game_pb2
+from doorcard.wallet.v1 import wallet_pb2 as pb
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from services.game.pots import Pot
+from services.runtime.errors import InvalidArgument
+from services.runtime.ids import check_uuid
+from services.runtime.shards import shard_of
+from services.wallet.entries import (
+    CashOut,
+    Commit,
+    Entry,
+    Hand,
+    Malformed,
+    Parked,
+    Progress,
+    Release,
+)
+from services.wallet.ledger.reservations import Reservation
+from services.wallet.ledger.shards import SittingEscrow
+from services.wallet.ledger.statement import Line
+from services.wallet.rake import Cap, Rounding, Schedule
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+_ROUNDINGS = {
+    pb.RAKE_ROUNDING_UNSPECIFIED: Rounding.DOWN,
+    pb.RAKE_ROUNDING_DOWN: Rounding.DOWN,
+    pb.RAKE_ROUNDING_HALF_EVEN: Rounding.HALF_EVEN,
+}
+
+
+def entry_of(message: pb.LedgerEntry, shard: int, shards: int) -> Entry:
+    """An outbox entry. What cannot be understood becomes Malformed, so that only its table waits.
+
+    Raises InvalidArgument for ids without which it has no place in the chain.
+    """
+    previous = message.previous_entry_id
+    return Entry(
+        seq=message.seq,
+        entry_id=_uuid(message.entry_id, "entries.entry_id"),
+        previous_id=_uuid(previous, "entries.previous_entry_id") if previous else "",
+        table_id=message.table_id.lower(),
+        currency=message.currency,
+        work=_work_of(message, shard, shards),
+        content=message.SerializeToString,
+    )
+
+
+def _work_of(
+    message: pb.LedgerEntry, shard: int, shards: int
+) -> Hand | Commit | Release | CashOut | Malformed:
+    if shard_of(message.table_id, shards) != shard:
+        return Malformed("WRONG_SHARD")
+    try:
+        match message.WhichOneof("entry"):
+            case "hand":
+                hand = message.hand
+                nets = tuple([(net.sitting_id, net.amount) for net in hand.nets])
+                return Hand(_uuid(hand.hand_id, "hand_id"), nets, hand.rake)
+            case "commit":
+                return Commit(_uuid(message.commit.reservation_id, "reservation_id"))
+            case "release":
+                return Release(_uuid(message.release.reservation_id, "reservation_id"))
+            case "cash_out":
+                cash_out = message.cash_out
+                return CashOut(cash_out.sitting_id, cash_out.player_id, cash_out.amount)
+    except InvalidArgument:
+        return Malformed("BAD_ID")
+    return Malformed("UNKNOWN_ENTRY")
+
+
+def _uuid(value: str, field: str) -> str:
+    return value if _UUID.fullmatch(value) else check_uuid(value, field)
+
+
+def schedule_of(message: pb.RakeSchedule) -> Schedule:
+    """A schedule as it travels. Raises InvalidArgument for a rounding that does not exist."""
+    rounding = _ROUNDINGS.get(message.rounding)
+    if rounding is None:
+        raise InvalidArgument.of_field("schedule.rounding", "unknown", "BAD_SCHEDULE")
+    return Schedule(
+        schedule_id=message.schedule_id,
+        version=message.version,
+        basis_points=message.basis_points,
+        per_full=message.per_full,
+        units=message.units,
+        caps=tuple(Cap(cap.players_from, cap.cap) for cap in message.caps),
+        minimum_pot=message.minimum_pot,
+        no_rake_on_third=message.no_rake_on_third,
+        rounding=rounding,
+    )
+
+
+def schedule_message(schedule: Schedule) -> pb.RakeSchedule:
+    """A schedule to travel."""
+    half_even = schedule.rounding is Rounding.HALF_EVEN
+    return pb.RakeSchedule(
+        schedule_id=schedule.schedule_id,
+        version=schedule.version,
+        basis_points=schedule.basis_points,
+        per_full=schedule.per_full,
+        units=schedule.units,
+        caps=[pb.RakeCap(players_from=cap.players_from, cap=cap.cap) for cap in schedule.caps],
+        minimum_pot=schedule.minimum_pot,
+        no_rake_on_third=schedule.no_rake_on_third,
+        rounding=pb.RAKE_ROUNDING_HALF_EVEN if half_even else pb.RAKE_ROUNDING_DOWN,
+    )
+
+
+def pots_of(messages: Iterable[game_pb2.Pot]) -> tuple[Pot, ...]:
+    """Pots, main pot first."""
+    return tuple(Pot(pot.amount, tuple(pot.seats)) for pot in messages)
+
+
+def progress_message(progress: Progress) -> pb.Progress:
+    """How far a shard is applied."""
+    return pb.Progress(**progress._asdict())
+
+
+def parked_messages(parked: Iterable[Parked]) -> list[pb.ParkedEntry]:
+    """Parked entries."""
+    return [pb.ParkedEntry(**each._asdict()) for each in parked]
+
+
+def escrow_messages(escrow: Iterable[SittingEscrow]) -> list[pb.SittingEscrow]:
+    """Posted escrow by sitting."""
+    return [pb.SittingEscrow(**each._asdict()) for each in escrow]
+
+
+def reservation_message(reservation: Reservation) -> pb.Reservation:
+    """A reservation."""
+    return pb.Reservation(
+        reservation_id=reservation.reservation_id,
+        player_id=reservation.player_id,
+        table_id=reservation.table_id,
+        sitting_id=reservation.sitting_id,
+        amount=reservation.amount,
+        currency=reservation.currency,
+        state=cast("pb.ReservationState.ValueType", reservation.state),
+        created=timestamp_of(reservation.created),
+    )
+
+
+def transfer_message(line: Line) -> pb.Transfer:
+    """A line of a statement."""
+    return pb.Transfer(
+        transfer_id=str(line.entry),
+        kind=cast("pb.TransferKind.ValueType", line.kind),
+        amount=line.amount,
+        balance=line.balance,
+        currency=line.currency,
+        at=timestamp_of(line.at),
+        table_id=line.table_id,
+        reference=line.reference,
+    )
+
+
+def timestamp_of(at: datetime) -> Timestamp:
+    """Microseconds are kept."""
+    stamp = Timestamp()
+    stamp.FromDatetime(at)
+    return stamp
+
+
+def time_of(stamp: Timestamp, field: str) -> datetime:
+    """A time in UTC, rounded down to microseconds. Raises InvalidArgument."""
+    try:
+        return stamp.ToDatetime(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise InvalidArgument.of_field(field, "is not a time") from None

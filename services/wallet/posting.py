@@ -1,0 +1,284 @@
+"""A batch of entries posted against accounts held in memory, pure.
+
+The rows are loaded and locked beforehand, so what is decided here is final: an entry either posts
+whole, or leaves no trace and is parked together with all later entries of its table.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from services.game.invariant import require
+from services.wallet.entries import (
+    CashOut,
+    Commit,
+    Entry,
+    Hand,
+    Kind,
+    Malformed,
+    Parked,
+    Release,
+    State,
+    Unpostable,
+    check_hand,
+)
+from services.wallet.money import AMOUNT_MAX, CURRENCIES
+
+BEHIND_PARKED = "BEHIND_PARKED"
+
+
+@dataclass(slots=True)
+class Account:
+    """A player's account or a sitting's escrow, as locked."""
+
+    id: int
+    owner: str
+    """Player id or sitting id."""
+    currency: str
+    balance: int
+    pending: int = 0
+    closed: bool = False
+    table_id: str = ""
+    """Of escrow."""
+    player: int = 0
+    """Of escrow: the player's account."""
+
+    @property
+    def available(self) -> int:
+        """What is not set aside."""
+        return self.balance - self.pending
+
+
+@dataclass(slots=True)
+class Reservation:
+    """A reservation, as locked; one that was released before it was made has no accounts."""
+
+    id: str
+    state: State
+    table_id: str
+    amount: int = 0
+    player: int = 0
+    escrow: int = 0
+
+
+class HouseAccounts(NamedTuple):
+    """The shard's shared accounts of one currency."""
+
+    control: int
+    """Where a hand's nets and rake meet; always back at zero."""
+    house: int
+
+
+class JournalRow(NamedTuple):
+    """The head of an entry's transfers; its number is its place in `Posting.journal`."""
+
+    kind: Kind
+    source: str
+    table_id: str
+    hand_id: str | None
+
+
+class TransferRow(NamedTuple):
+    """Money from the debit to the credit account."""
+
+    entry: int
+    """Place of its journal row."""
+    line: int
+    debit: int
+    credit: int
+    amount: int
+    player: int | None
+    """The player's account among the two."""
+    balance: int | None
+    """Its balance after."""
+    kind: int
+
+
+@dataclass(slots=True)
+class Posting:
+    """Posts entries and collects the rows to write.
+
+    accounts: by id, players and escrow. houses: by currency. parked_tables: those with parked
+    entries; grows with those parked here.
+    """
+
+    accounts: Mapping[int, Account]
+    reservations: dict[str, Reservation]
+    houses: Mapping[str, HouseAccounts]
+    parked_tables: set[str]
+    journal: list[JournalRow] = field(default_factory=list)
+    transfers: list[TransferRow] = field(default_factory=list)
+    balances: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    """Account id -> change of its balance."""
+    set_aside: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    """Account id -> change of what is pending."""
+    closed: list[int] = field(default_factory=list)
+    ended: list[tuple[str, State, str]] = field(default_factory=list)
+    """(reservation id, new state, entry id)."""
+    never_made: list[tuple[str, str, str]] = field(default_factory=list)
+    """(reservation id, table id, entry id): released before the ledger ever saw them."""
+    parked: list[tuple[Entry, str]] = field(default_factory=list)
+    _sittings: dict[str, Account] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._sittings = {
+            account.owner: account for account in self.accounts.values() if account.table_id
+        }
+
+    def post_all(self, entries: Iterable[Entry]) -> None:
+        """Post or park each, in order."""
+        for entry in entries:
+            try:
+                self._post(entry)
+            except Unpostable as fault:
+                self.park(entry, fault.reason)
+        require(sum(self.balances.values()) == 0, "a batch's transfers add up to zero")
+
+    def park(self, entry: Entry, reason: str) -> None:
+        """Set the entry aside for an operator; what follows at its table waits behind it."""
+        self.parked_tables.add(entry.table_id)
+        self.parked.append((entry, reason))
+
+    def summary_of_parked(self) -> list[Parked]:
+        """What was parked, without the contents."""
+        return [
+            Parked(entry.seq, entry.entry_id, entry.table_id, reason)
+            for entry, reason in self.parked
+        ]
+
+    def _post(self, entry: Entry) -> None:
+        work = entry.work
+        if entry.table_id in self.parked_tables:
+            raise Unpostable(BEHIND_PARKED)
+        if entry.currency not in CURRENCIES:
+            raise Unpostable("UNKNOWN_CURRENCY")
+        if isinstance(work, Hand):
+            self._post_hand(entry, work)
+        elif isinstance(work, Commit):
+            self._commit(entry, work)
+        elif isinstance(work, CashOut):
+            self._cash_out(entry, work)
+        elif isinstance(work, Release):
+            self._release(entry, work)
+        elif isinstance(work, Malformed):
+            raise Unpostable(work.reason)
+
+    def _post_hand(self, entry: Entry, hand: Hand) -> None:
+        check_hand(hand)
+        moved = [(self._escrow(entry, sitting), net) for sitting, net in hand.nets if net]
+        for escrow, net in moved:
+            if not 0 <= escrow.balance + net <= AMOUNT_MAX:
+                raise Unpostable("ESCROW_OVERDRAWN" if net < 0 else "BALANCE_LIMIT")
+        control, house = self.houses[entry.currency]
+        self.journal.append(JournalRow(Kind.HAND, entry.entry_id, entry.table_id, hand.hand_id))
+        line = 0
+        for escrow, net in moved:
+            escrow.balance += net
+            if net < 0:
+                self._transfer(line, escrow.id, control, -net, Kind.HAND)
+            else:
+                self._transfer(line, control, escrow.id, net, Kind.HAND)
+            line += 1
+        if hand.rake:
+            self._transfer(line, control, house, hand.rake, Kind.RAKE)
+
+    def _commit(self, entry: Entry, commit: Commit) -> None:
+        reservation = self._reservation(entry, commit.reservation_id)
+        if reservation is None:
+            raise Unpostable("RESERVATION_UNKNOWN")
+        if reservation.state is State.COMMITTED:
+            return
+        if reservation.state is State.RELEASED:
+            raise Unpostable("RESERVATION_RELEASED")
+        player, amount = self.accounts[reservation.player], reservation.amount
+        escrow = self._checked(entry, self.accounts[reservation.escrow])
+        if escrow.balance + amount > AMOUNT_MAX:
+            raise Unpostable("BALANCE_LIMIT")
+        reservation.state = State.COMMITTED
+        self.ended.append((reservation.id, State.COMMITTED, entry.entry_id))
+        player.balance -= amount
+        player.pending -= amount
+        escrow.balance += amount
+        self.set_aside[player.id] -= amount
+        self.journal.append(JournalRow(Kind.BUY_IN, entry.entry_id, entry.table_id, None))
+        self._transfer(0, player.id, escrow.id, amount, Kind.BUY_IN, player)
+
+    def _release(self, entry: Entry, release: Release) -> None:
+        reservation = self._reservation(entry, release.reservation_id)
+        if reservation is None:
+            # Its Reserve may still be on the way: it must find the door shut.
+            self.reservations[release.reservation_id] = Reservation(
+                release.reservation_id, State.RELEASED, entry.table_id
+            )
+            self.never_made.append((release.reservation_id, entry.table_id, entry.entry_id))
+        elif reservation.state is State.PENDING:
+            player = self.accounts[reservation.player]
+            if player.currency != entry.currency:
+                raise Unpostable("CURRENCY_DIFFERS")
+            reservation.state = State.RELEASED
+            self.ended.append((reservation.id, State.RELEASED, entry.entry_id))
+            player.pending -= reservation.amount
+            self.set_aside[player.id] -= reservation.amount
+
+    def _cash_out(self, entry: Entry, cash_out: CashOut) -> None:
+        escrow = self._escrow(entry, cash_out.sitting_id)
+        player, amount = self.accounts[escrow.player], cash_out.amount
+        if player.owner != cash_out.player_id:
+            raise Unpostable("PLAYER_DIFFERS")
+        if amount != escrow.balance:
+            raise Unpostable("AMOUNT_DIFFERS")
+        if player.balance + amount > AMOUNT_MAX:
+            raise Unpostable("BALANCE_LIMIT")
+        escrow.balance = 0
+        escrow.closed = True
+        self.closed.append(escrow.id)
+        if amount:
+            player.balance += amount
+            self.journal.append(JournalRow(Kind.CASH_OUT, entry.entry_id, entry.table_id, None))
+            self._transfer(0, escrow.id, player.id, amount, Kind.CASH_OUT, player)
+
+    def _escrow(self, entry: Entry, sitting_id: str) -> Account:
+        escrow = self._sittings.get(sitting_id)
+        if escrow is None:
+            raise Unpostable("SITTING_UNKNOWN")
+        return self._checked(entry, escrow)
+
+    def _checked(self, entry: Entry, escrow: Account) -> Account:
+        if escrow.table_id != entry.table_id:
+            raise Unpostable("TABLE_DIFFERS")
+        if escrow.currency != entry.currency:
+            raise Unpostable("CURRENCY_DIFFERS")
+        if escrow.closed:
+            raise Unpostable("SITTING_ENDED")
+        return escrow
+
+    def _reservation(self, entry: Entry, reservation_id: str) -> Reservation | None:
+        reservation = self.reservations.get(reservation_id)
+        if reservation is not None and reservation.table_id != entry.table_id:
+            raise Unpostable("TABLE_DIFFERS")
+        return reservation
+
+    def _transfer(
+        self,
+        line: int,
+        debit: int,
+        credit: int,
+        amount: int,
+        kind: Kind,
+        player: Account | None = None,
+    ) -> None:
+        self.balances[debit] -= amount
+        self.balances[credit] += amount
+        self.transfers.append(
+            TransferRow(
+                len(self.journal) - 1,
+                line,
+                debit,
+                credit,
+                amount,
+                player.id if player else None,
+                player.balance if player else None,
+                kind,
+            )
+        )
