@@ -3,11 +3,14 @@
 import random
 import tomllib
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from services.game.cards import parse_cards
-from services.game.events import Event
+from services.game.events import Event, EventKind
 from services.game.hand import (
     Act,
     ActionKind,
@@ -50,6 +53,22 @@ def table(
     return hand
 
 
+def third_street(stacks: Sequence[int], doors: str, keep: str = "", **table_settings: Any) -> Hand:
+    """A hand with these door cards out, "2c Kh 9d" for p1, p2, p3; nobody has a down card that is
+    in `keep`."""
+    hand = table(stacks, **table_settings)
+    cards = [parse_cards(door)[0] for door in doors.split()]
+    gone = {*cards, *parse_cards(keep.replace(" ", ""))}
+    downs = [card for card in range(51, -1, -1) if card not in gone]
+    hand.deal(downs[: 2 * len(cards)] + cards)
+    return hand
+
+
+def up(hand: Hand, cards: str) -> list[Event]:
+    """Deals the cards wanted, one for each in order: "Kh 5h 2s"."""
+    return hand.deal([parse_cards(card)[0] for card in cards.split()])
+
+
 def deal(hand: Hand, *hands: str) -> list[Event]:
     """Deals each player still wanting cards his, in order: "AsAd2c" on third street."""
     assert isinstance(hand.want, Deal)
@@ -60,11 +79,16 @@ def deal(hand: Hand, *hands: str) -> list[Event]:
 def deal_any(hand: Hand, rng: random.Random | None = None) -> list[Event]:
     """Deals what is wanted from the cards not yet seen, at random or from the two upwards."""
     assert isinstance(hand.want, Deal)
-    gone = {card for seat in hand.seats for card in hand.cards(seat)} | {hand.community}
-    left = [card for card in range(52) if card not in gone]
+    left = unseen_cards(hand)
     if rng:
         rng.shuffle(left)
     return hand.deal(left[: len(hand.want.cards)])
+
+
+def unseen_cards(hand: Hand) -> list[int]:
+    """The cards not dealt yet."""
+    gone = {card for seat in hand.seats for card in hand.cards(seat)} | {hand.community}
+    return [card for card in range(52) if card not in gone]
 
 
 def legal(hand: Hand) -> Legal:
@@ -143,61 +167,71 @@ def finish(hand: Hand, rake: Sequence[int] = ()) -> None:
 
 
 class Recorded:
-    """A recorded hand, action by action."""
+    """A recorded hand, action by action; `tests/hands/cases` has what is examined."""
 
-    def __init__(self, path: Path, rulebook: Rulebook | None = None) -> None:
-        self.record = tomllib.loads(path.read_text())
-        record = self.record
-        rules = rulebook or shipped(record["_rulebook"]).with_house(**record["_house"])
-        bets = Stake(
-            "recorded",
-            record["antes"][0],
-            record["bring_in"],
-            record["small_bet"],
-            record["big_bet"],
-            1,
-            0,
-        )
+    def __init__(self, path: Path) -> None:
+        self.record = record = tomllib.loads(path.read_text())
+        rules = shipped(record["_rulebook"]).with_house(**record["_house"])
+        ante, bring_in = record["antes"][0], record["bring_in"]
+        bets = Stake("recorded", ante, bring_in, record["small_bet"], record["big_bet"], 1, 0)
         stacks = tuple(record["starting_stacks"])
         seats = tuple(range(len(stacks)))
         self.hand = Hand(HandSetup(rules, bets, seats, stacks, seats[-1]))
         self.hand.start()
-        self.cards: dict[int, list[int]] = {}
-        self.time_outs: list[int] = record.get("_time_out", [])
-        self.pots: tuple[tuple[int, tuple[int, ...]], ...] = ()
+        self.dealt: list[tuple[int, int]] = []
 
-    def play(self, each: Callable[[int, "Recorded"], None] | None = None) -> None:
-        """Plays all of it; `each` is called before every action with its index."""
-        actions = self.record["actions"]
-        for index, action in enumerate(actions):
-            answers_time_out = index in self.time_outs
-            if answers_time_out:
-                turn = self.hand.turn
-                before = self.hand.want
-                self.hand.time_out()
-                assert self.hand.turn == turn + 1, before
-                answers_time_out = not any(self.hand.all_in) or action.split()[1] in ("pb", "f")
-            if each:
-                each(index, self)
+    def play(self) -> None:
+        """Plays all of it, trying what must be accepted and what must be refused on the way."""
+        time_outs = self.record.get("_time_out", [])
+        for index, action in enumerate(self.record["actions"]):
             words = action.split()
-            if words[1] == "sm" or (answers_time_out and words[1] in ("pb", "cc", "f")):
-                continue
-            self.take(words)
+            answered = index in time_outs and not any(
+                event[0] is EventKind.PROTECTED for event in self.hand.time_out()
+            )
+            if not answered:
+                self.try_what_is_recorded(index)
+                if words[1] != "sm":
+                    self.take(words)
         finish(self.hand)
 
-    def take(self, words: list[str]) -> None:
-        """One recorded action; cards are kept until all that are wanted are there."""
+    def try_what_is_recorded(self, index: int) -> None:
+        """The `_legal` and `_illegal` actions of this place, each on a copy."""
+        for place, action in self.record.get("_legal", []):
+            if place == index:
+                self.copy().take(action.split())
+        for place, action in self.record.get("_illegal", []):
+            if place == index:
+                before = len(self.hand.inputs)
+                with pytest.raises(Refused):
+                    self.take(action.split(), spare=True)
+                assert len(self.hand.inputs) == before, action
+
+    def copy(self) -> "Recorded":
+        """Another one in the same place."""
+        other = copy(self)
+        other.hand = Hand.replay(self.hand.setup, self.hand.inputs)
+        other.dealt = []
+        return other
+
+    def take(self, words: list[str], spare: bool = False) -> None:
+        """One recorded action. Cards wait until all that are wanted are there; with `spare` the
+        missing ones are made up."""
         if words[0] != "d":
             _act(self.hand, words)
             return
-        seat = -1 if words[1] == "db" else int(words[2][1:]) - 1
-        self.cards.setdefault(seat, []).extend(parse_cards(words[-1]))
         want = self.hand.want
-        if not isinstance(want, Deal):
-            raise Refused("NO_DEAL_WANTED", "3 acting", "no cards are wanted")
-        held = sum(map(len, self.cards.values()))
-        if held < len(want.cards):
+        seat = -1 if words[1] == "db" else int(words[2][1:]) - 1
+        if not isinstance(want, Deal) or seat not in dict(want.cards):
+            raise Refused("NO_DEAL_WANTED", "3 streets", f"no card for {words[1:-1]} is wanted")
+        dealt = [*self.dealt, *((seat, card) for card in parse_cards(words[-1]))]
+        rows = {place: [card for s, card in dealt if s == place] for place in dict(want.cards)}
+        if spare:
+            unseen = iter(unseen_cards(self.hand))
+            for place, _ in want.cards:
+                rows[place].append(next(unseen))
+        elif len(dealt) < len(want.cards):
+            self.dealt = dealt
             return
-        rows = {place: iter(cards) for place, cards in self.cards.items()}
-        self.hand.deal([next(rows[place]) for place, _ in want.cards])
-        self.cards = {}
+        queues = {place: iter(cards) for place, cards in rows.items()}
+        self.hand.deal([next(queues[place]) for place, _ in want.cards])
+        self.dealt = []
