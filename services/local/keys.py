@@ -1,0 +1,218 @@
+"""The keys of a room on one machine: made once, kept in a folder that only its owner may read.
+
+auth-signing-key.pem   signs every token
+auth-keys.json         the public half, which servers believe
+<service>-seal.json    seal keys of shuffler and table
+shuffler-receipts.json signs the shuffler's receipts
+tokens/<name>.token    the services' own tokens, minted anew long before they expire
+passwords/<name>       of the databases
+tls/                   an authority and certificates, if asked for
+"""
+
+import asyncio
+import datetime
+import hashlib
+import ipaddress
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from services.runtime.auth import TokenSigner
+from services.runtime.roles import Role
+from services.runtime.sealing import SealKeys, new_key
+from services.runtime.settings import LOOPBACK
+from services.shuffler.receipts import ReceiptKeys
+
+TOKEN_TTL_S: Final = 3600
+REFRESH_AFTER_S: Final = 1200
+LOOK_S: Final = 10.0
+CERTIFICATE_DAYS: Final = 365
+AUTHORITY_DAYS: Final = 3650
+RENEW_DAYS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Files for `ServiceSettings.tls_*`."""
+
+    cert: Path
+    key: Path
+    ca: Path
+
+
+class RoomKeys:
+    """All keys of one room; what is missing in the folder is made when it is asked for.
+
+    room: the room's name, part of everything sealed.
+    """
+
+    def __init__(self, folder: Path, room: str = "local") -> None:
+        self._folder = folder
+        self._room = room
+        self._minted_s = 0.0
+        self._private = self._signing_key()
+        public = self._private.public_key()
+        kid = f"room-{hashlib.sha256(public.public_bytes_raw()).hexdigest()[:8]}"
+        self.signer: Final = TokenSigner(self._private, kid)
+        self.auth_keys_file: Final = folder / "auth-keys.json"
+        pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+        _write(self.auth_keys_file, json.dumps({kid: pem}, indent=2))
+
+    def seal_keys_file(self, service: str) -> Path:
+        """Seal keys of one service (`SealKeys.load`), which outlive restarts as its data do."""
+        keys = SealKeys(self._room, {"1": new_key()})
+        return _once(self._folder / f"{service}-seal.json", keys.to_json())
+
+    def receipt_keys_file(self) -> Path:
+        """The shuffler's receipt keys (`ReceiptKeys.load`)."""
+        path = self._folder / "shuffler-receipts.json"
+        return _once(path, ReceiptKeys.generate("receipts-1").to_json())
+
+    def password(self, name: str) -> str:
+        """A password made for `name`; letters and digits, so that it needs no quoting in a URL."""
+        path = _once(self._folder / "passwords" / name, secrets.token_hex(24))
+        return path.read_text(encoding="utf-8")
+
+    def token_file(self, name: str) -> Path:
+        """Where `mint_tokens` keeps the token of service `name`."""
+        return self._folder / "tokens" / f"{name}.token"
+
+    def mint_tokens(self, services: Iterable[str]) -> None:
+        """A fresh token with role service for each, in its file."""
+        self._minted_s = time.time()
+        for name in services:
+            _write(self.token_file(name), self.signer.mint(name, [Role.SERVICE], TOKEN_TTL_S))
+
+    async def keep_tokens_fresh(self, services: Iterable[str]) -> None:
+        """Mint again and again; ends by cancellation. By wall time, which goes on in a sleeping
+        laptop.
+        """
+        names = tuple(services)
+        while True:
+            if not 0 <= time.time() - self._minted_s < REFRESH_AFTER_S:
+                self.mint_tokens(names)
+            await asyncio.sleep(LOOK_S)
+
+    def certificate(self, name: str) -> Certificate:
+        """A certificate of the room's own authority for `name` and for this machine's loopback."""
+        folder = self._folder / "tls"
+        made = Certificate(folder / f"{name}.pem", folder / f"{name}-key.pem", folder / "ca.pem")
+        authority, authority_key = self._authority(folder)
+        if not _still_good(made.cert):
+            key = ec.generate_private_key(ec.SECP256R1())
+            issued = _issue(name, key, authority, authority_key)
+            _write(made.key, _pem_of(key))
+            _write(made.cert, issued.public_bytes(Encoding.PEM).decode())
+        return made
+
+    def _signing_key(self) -> Ed25519PrivateKey:
+        path = _once(self._folder / "auth-signing-key.pem", _pem_of(Ed25519PrivateKey.generate()))
+        key = load_pem_private_key(path.read_bytes(), password=None)
+        if not isinstance(key, Ed25519PrivateKey):
+            raise ValueError(f"{path} is not an Ed25519 key")
+        return key
+
+    def _authority(self, folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+        path, key_path = folder / "ca.pem", folder / "ca-key.pem"
+        if not _still_good(path):
+            fresh = ec.generate_private_key(ec.SECP256R1())
+            _write(key_path, _pem_of(fresh))
+            _write(path, _issue_authority(self._room, fresh).public_bytes(Encoding.PEM).decode())
+        key = load_pem_private_key(key_path.read_bytes(), password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ValueError(f"{key_path} is not an elliptic curve key")
+        return x509.load_pem_x509_certificate(path.read_bytes()), key
+
+
+def _issue_authority(room: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Doorcard room {room}")])
+    return (
+        _certificate(name, name, key, AUTHORITY_DAYS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, SHA256())
+    )
+
+
+def _issue(
+    name: str,
+    key: ec.EllipticCurvePrivateKey,
+    authority: x509.Certificate,
+    authority_key: ec.EllipticCurvePrivateKey,
+) -> x509.Certificate:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    names = [
+        x509.DNSName(name),
+        x509.DNSName("localhost"),
+        x509.IPAddress(ipaddress.ip_address(LOOPBACK)),
+        x509.IPAddress(ipaddress.ip_address("::1")),
+    ]
+    usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    return (
+        _certificate(subject, authority.subject, key, CERTIFICATE_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .sign(authority_key, SHA256())
+    )
+
+
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(days=days))
+    )
+
+
+def _still_good(path: Path) -> bool:
+    if not path.exists():
+        return False
+    ends = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+    return ends > datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=RENEW_DAYS)
+
+
+def _pem_of(key: Ed25519PrivateKey | ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _once(path: Path, content: str) -> Path:
+    if not path.exists():
+        _write(path, content)
+    return path
+
+
+def _write(path: Path, content: str) -> None:
+    """Whole or not at all, readable by its owner only."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}.draft")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
