@@ -17,6 +17,10 @@ NOBODY_CAN_CALL: Final = "NOBODY_CAN_CALL"
 STACK_TOO_SHORT: Final = "STACK_TOO_SHORT"
 BRING_IN_ONLY: Final = "BRING_IN_ONLY"
 
+_HALF: Final = Reopens.HALF
+_TWO_IN_HAND: Final = CapLifted.TWO_IN_HAND
+_ROUND_BEGAN_TWO: Final = CapLifted.ROUND_BEGAN_TWO
+
 _BET: Final = int(ActionKind.BET)
 _COMPLETE: Final = int(ActionKind.COMPLETE)
 _RAISE: Final = int(ActionKind.RAISE)
@@ -68,10 +72,10 @@ class Betting:
         self.small: int = stake.small_bet
         self.big: int = stake.big_bet
         self.bring_in: int = stake.bring_in
-        self.half_reopens: bool = rulebook.short_all_in_reopens_at is Reopens.HALF
+        self.half_reopens: bool = rulebook.short_all_in_reopens_at is _HALF
         self.cap: int = 1 + rulebook.raise_cap
-        self.lifted_in_two: bool = rulebook.cap_lifted is CapLifted.TWO_IN_HAND
-        self.lifted_when_began_two: bool = rulebook.cap_lifted is CapLifted.ROUND_BEGAN_TWO
+        self.lifted_in_two: bool = rulebook.cap_lifted is _TWO_IN_HAND
+        self.lifted_when_began_two: bool = rulebook.cap_lifted is _ROUND_BEGAN_TWO
         self.may_open_full: bool = rulebook.bring_in_may_open_full
 
         self.stack: list[int] = stacks
@@ -141,6 +145,19 @@ class Betting:
             if self.active[i]:
                 return i
         return NOBODY
+
+    def claims_alone(self, i: int, may_add: bool) -> bool:
+        """Whether there is a layer that only this player can claim: money that others matched, and
+        that nobody still in has put in or (with `may_add`) can still put in."""
+        matched = claimed = 0
+        for j in range(self.places):
+            if j != i:
+                put_in = self.put_in[j]
+                matched = max(matched, put_in)
+                if self.standing[j]:
+                    more = self.stack[j] if may_add and self.active[j] else 0
+                    claimed = max(claimed, put_in + more)
+        return min(matched, self.put_in[i]) > claimed
 
     # What a player owes and may do
 
@@ -230,9 +247,12 @@ class Betting:
 
     def post_ante(self, i: int, ante: int) -> int:
         """Posts what the player has of the ante; the amount."""
-        amount = min(ante, self.stack[i])
-        self._pay(i, amount)
-        self.paid[i] = 0
+        left = self.stack[i] - ante
+        amount = ante if left > 0 else ante + min(left, 0)
+        self.stack[i] -= amount
+        self.put_in[i] = amount
+        if left <= 0:
+            self.freeze(i)
         return amount
 
     def post_bring_in(self, i: int, amount: int) -> None:

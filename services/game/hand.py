@@ -13,6 +13,7 @@ from services.game.boards import RANK_UNIT, Boards
 from services.game.events import COMMUNITY, WHOLE, Event, EventKind
 from services.game.invariant import require
 from services.game.refusals import (
+    Refused,
     check_awards,
     check_cards,
     check_shares,
@@ -31,7 +32,6 @@ from services.game.wants import (
     Deal,
     Legal,
     Rake,
-    Refused,
     Showdown,
     ShowdownResult,
     Want,
@@ -52,6 +52,8 @@ __all__ = [
     "Want",
 ]
 
+# First item of an input, in the order of the methods. Members of an enum are slow to look up, so
+# the names below stand for those of the hot path.
 _START: Final = 0
 _DEAL: Final = 1
 _ACT: Final = 2
@@ -66,16 +68,29 @@ _FOLD: Final = int(ActionKind.FOLD)
 _CHECK: Final = int(ActionKind.CHECK)
 _CALL: Final = int(ActionKind.CALL)
 
+_ANTE: Final = EventKind.ANTE
+_STREET: Final = EventKind.STREET
 _DEALT: Final = EventKind.DEALT
+_BROUGHT_IN: Final = EventKind.BROUGHT_IN
 _ALL_IN: Final = EventKind.ALL_IN
 _FOLDED: Final = EventKind.FOLDED
 _CHECKED: Final = EventKind.CHECKED
 _CALLED: Final = EventKind.CALLED
+_UNCALLED: Final = EventKind.UNCALLED
+_POTS: Final = EventKind.POTS
+_RAKED: Final = EventKind.RAKED
+_AWARDED: Final = EventKind.AWARDED
+_ENDED: Final = EventKind.ENDED
 _WAGERED: Final = {
     int(ActionKind.BET): EventKind.BET,
     int(ActionKind.COMPLETE): EventKind.COMPLETED,
     int(ActionKind.RAISE): EventKind.RAISED,
 }
+
+_SUIT: Final = TieBreak.SUIT
+_RAZZ: Final = Game.RAZZ
+_FORCED: Final = BringInRule.FORCED
+_PROTECTS: Final = TimeOut.ALL_IN_IF_INVESTED
 
 # One object for each card that can be dealt to a seat, up and down.
 _UP: Final = tuple((seat, True) for seat in range(SEATS_MAX))
@@ -118,8 +133,8 @@ class Hand:
         rulebook = setup.rulebook
         self._b: Betting = Betting(rulebook, setup.stake, list(stacks[first:] + stacks[:first]))
         self._stub: Stub = Stub(rulebook.burn_cards, rulebook.short_deck)
-        by_suit = rulebook.first_to_act_tie is TieBreak.SUIT
-        self._boards: Boards = Boards(len(seats), rulebook.game is Game.RAZZ, by_suit)
+        by_suit = rulebook.first_to_act_tie is _SUIT
+        self._boards: Boards = Boards(len(seats), rulebook.game is _RAZZ, by_suit)
         self._cards: list[list[int]] = [[] for _ in seats]
         self._seen: int = 0
         self._left: int = 0
@@ -244,7 +259,7 @@ class Hand:
         events: list[Event] = []
         b, ante = self._b, self.setup.stake.ante
         for i, seat in enumerate(self._seat):
-            events.append((EventKind.ANTE, seat, b.post_ante(i, ante)))
+            events.append((_ANTE, seat, b.post_ante(i, ante)))
             if not b.stack[i]:
                 events.append((_ALL_IN, seat))
         self._next_street(events)
@@ -307,7 +322,7 @@ class Hand:
             event = (_FOLDED, seat)
         elif kind == _BRING_IN and legal.bring_in:
             b.post_bring_in(i, legal.bring_in)
-            event = (EventKind.BROUGHT_IN, seat, legal.bring_in)
+            event = (_BROUGHT_IN, seat, legal.bring_in)
         else:
             raise not_offered(legal, kind, amount, b.to)
         self.inputs.append((_ACT, seat, int(kind), amount))
@@ -331,10 +346,10 @@ class Hand:
         i = self._place[seat]
         events: list[Event] = [(EventKind.TIMED_OUT, seat)]
         rulebook = self.setup.rulebook
-        protects = protect and rulebook.time_out is TimeOut.ALL_IN_IF_INVESTED
+        protects = protect and rulebook.time_out is _PROTECTS
         if not want.legal.fold:
             b.post_bring_in(i, want.legal.bring_in)
-            events.append((EventKind.BROUGHT_IN, seat, want.legal.bring_in))
+            events.append((_BROUGHT_IN, seat, want.legal.bring_in))
             if not b.stack[i]:
                 events.append((_ALL_IN, seat))
         elif protects and b.put_in[i] > self.setup.stake.ante:
@@ -367,7 +382,7 @@ class Hand:
         b, want = self._b, self.want
         if not b.active[i] or isinstance(want, Rake | Showdown):
             return events
-        if self._claims_alone(i):
+        if b.claims_alone(i, may_add=not self.betting_is_over):
             b.freeze(i)
             events.append((EventKind.PROTECTED, seat))
         else:
@@ -393,7 +408,7 @@ class Hand:
             raise not_wanted("RAKE", "rake")
         check_shares(shares, want.pots)
         self.inputs.append((_RAKE, tuple(shares)))
-        events: list[Event] = [(EventKind.RAKED, tuple(shares))]
+        events: list[Event] = [(_RAKED, tuple(shares))]
         self._result().rake = tuple(shares)
         self._net_pots = tuple(
             [pots.Pot(pot.amount - s, pot.seats) for pot, s in zip(want.pots, shares, strict=True)]
@@ -445,7 +460,7 @@ class Hand:
 
     def _next_street(self, events: list[Event]) -> None:
         self.street = self.street + 1 if self.street else 3
-        events.append((EventKind.STREET, self.street))
+        events.append((_STREET, self.street))
         self._want_cards()
 
     def _want_cards(self) -> bool:
@@ -484,7 +499,7 @@ class Hand:
         if self.betting_is_over or b.over():
             self._end_betting(events)
             return
-        if street == 3 and rulebook.bring_in_rule is BringInRule.FORCED:
+        if street == 3 and rulebook.bring_in_rule is _FORCED:
             b.duty = b.bring_in_card = self._boards.bring_in(b.standing)
             self._go_on(b.duty, events)
         else:
@@ -532,18 +547,6 @@ class Hand:
             if b.standing[i]:
                 events.append((EventKind.SHOWN, seat, tuple(self._cards[i]), ""))
 
-    def _claims_alone(self, i: int) -> bool:
-        """Whether a layer exists that only this player can claim, now or after the round."""
-        b = self._b
-        matched = claimed = 0
-        for j in range(b.places):
-            if j != i:
-                matched = max(matched, b.put_in[j])
-                if b.standing[j]:
-                    can_add = b.active[j] and not self.betting_is_over
-                    claimed = max(claimed, b.put_in[j] + (b.stack[j] if can_add else 0))
-        return min(matched, b.put_in[i]) > claimed
-
     # The end
 
     def _finish(self, events: list[Event]) -> None:
@@ -560,7 +563,7 @@ class Hand:
             b.stack[i] += amount
             b.put_in[i] -= amount
             put_in[seat] -= amount
-            events.append((EventKind.UNCALLED, seat, amount))
+            events.append((_UNCALLED, seat, amount))
             result.uncalled = ((seat, amount),)
         if b.standing_count == 1:
             winner = seat_of[b.standing.index(True)]
@@ -568,7 +571,7 @@ class Hand:
         else:
             result.pots = pots.layers(put_in, self.folded)
         self._require_conserved(sum([pot.amount for pot in result.pots]))
-        events.append((EventKind.POTS, tuple([(pot.amount, pot.seats) for pot in result.pots])))
+        events.append((_POTS, tuple([(pot.amount, pot.seats) for pot in result.pots])))
         dealt_in = sum([1 for cards in self._cards if cards])
         self.want = Rake(result.pots, dealt_in, self.street)
 
@@ -596,7 +599,7 @@ class Hand:
         result.awards = (*awards, *alone)
         for award in result.awards:
             b.stack[self._place[award[1]]] += award[2]
-            events.append((EventKind.AWARDED, *award))
+            events.append((_AWARDED, *award))
         self._require_conserved(sum(result.rake))
         self._end(events)
 
@@ -618,7 +621,7 @@ class Hand:
         self._result().net = {seat: after[seat] - before[seat] for seat in self.setup.seats}
         self.want = None
         self.over = True
-        events.append((EventKind.ENDED, tuple([(seat, after[seat]) for seat in self.setup.seats])))
+        events.append((_ENDED, tuple([(seat, after[seat]) for seat in self.setup.seats])))
 
     def _result(self) -> HandResult:
         if self.result is None:

@@ -12,7 +12,6 @@ from services.game.wants import (
     Deal,
     Legal,
     Rake,
-    Refused,
     Showdown,
     ShowdownResult,
 )
@@ -28,6 +27,17 @@ _CLOSED: Final = {
     betting.BRING_IN_ONLY: ("3 bring-in", "only the bring-in itself may be posted"),
 }
 _WAGERS: Final = (ActionKind.BET, ActionKind.COMPLETE, ActionKind.RAISE)
+
+
+class Refused(ValueError):  # noqa: N818 - an answer to the player, not a fault of the program
+    """An input that the rules do not allow now; nothing was changed."""
+
+    def __init__(self, reason: str, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.reason: Final = reason
+        """Machine-readable: "CAP_REACHED"."""
+        self.rule: Final = rule
+        """Section of RULES.md and the rule in it: "3 cap"."""
 
 
 def not_wanted(reason: str, what: str) -> Refused:

@@ -6,6 +6,8 @@ from typing import Final
 from services.game.pots import Pot
 from services.game.rulebook import BringInRule, Rulebook, Stake
 
+_FORCED: Final = BringInRule.FORCED
+
 SEATS_MAX: Final = 8
 """Seats of a table (RULES.md, 1)."""
 
@@ -29,14 +31,14 @@ class HandSetup:
         seats = self.seats
         if not 2 <= len(seats) <= SEATS_MAX or len(seats) != len(self.stacks):
             raise ValueError("two to eight seats and as many stacks")
-        if list(seats) != sorted(set(seats)) or seats[0] < 0 or seats[-1] >= SEATS_MAX:
+        if seats[0] < 0 or seats[-1] >= SEATS_MAX or list(seats) != sorted(set(seats)):
             raise ValueError("seats are 0 to 7, ascending, each once")
         if self.button not in seats:
             raise ValueError("the button is not among the seats")
         if min(self.stacks) < 1:
             raise ValueError("nobody is dealt in without chips")
         stake = self.stake
-        bring_in = 1 if self.rulebook.bring_in_rule is BringInRule.FORCED else 0
+        bring_in = 1 if self.rulebook.bring_in_rule is _FORCED else 0
         if not (stake.ante >= 1 and bring_in <= stake.bring_in <= stake.small_bet < stake.big_bet):
             raise ValueError("the stake does not fit the rulebook")
 

@@ -1,4 +1,4 @@
-"""What a hand waits for, what a player may do, and why something is refused."""
+"""What a hand waits for, and what a player may do."""
 
 from enum import IntEnum
 from typing import Final
@@ -16,17 +16,6 @@ class ActionKind(IntEnum):
     BET = 5
     COMPLETE = 6
     RAISE = 7
-
-
-class Refused(ValueError):  # noqa: N818 - an answer to the player, not a fault of the program
-    """An input that the rules do not allow now; nothing was changed."""
-
-    def __init__(self, reason: str, rule: str, message: str) -> None:
-        super().__init__(message)
-        self.reason: Final = reason
-        """Machine-readable: "CAP_REACHED"."""
-        self.rule: Final = rule
-        """Section of RULES.md and the rule in it: "3 cap"."""
 
 
 class Legal:
