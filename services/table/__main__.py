@@ -1,0 +1,121 @@
+"""Starts a table replica: the store, the services it calls, the sweep, the streams.
+
+`python -m services.table`
+"""
+
+import secrets
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from doorcard.showdown.v1 import showdown_pb2_grpc
+from doorcard.shuffler.v1 import shuffler_pb2_grpc
+from doorcard.table.v1 import internal_pb2, internal_pb2_grpc
+from doorcard.wallet.v1 import wallet_pb2_grpc
+from grpc import aio
+
+from services.runtime.channels import connect
+from services.runtime.sealing import SealKeys
+from services.runtime.server import main, run
+from services.runtime.settings import load
+from services.table import server as table_server
+from services.table.draft import Services
+from services.table.internal_server import TableInternalServer
+from services.table.outbox import Outbox
+from services.table.settings import TableSettings
+from services.table.shards import Shards
+from services.table.state import money_of
+from services.table.store import Store
+from services.table.sweep import Sweep
+from services.table.tables import Tables
+from services.table.watchers import Watchers
+
+INTERNAL_NAME = internal_pb2.DESCRIPTOR.services_by_name["TableInternalService"].full_name
+
+
+class Replica:
+    """A table replica's parts, wired."""
+
+    def __init__(self, settings: TableSettings, keys: SealKeys) -> None:
+        self.id = settings.replica_id or f"{settings.service}-{secrets.token_hex(4)}"
+        self.channels = {
+            name: connect(address, settings)
+            for name, address in (
+                ("shuffler", settings.shuffler_address),
+                ("showdown", settings.showdown_address),
+                ("wallet", settings.wallet_address),
+            )
+        }
+        wallet = wallet_pb2_grpc.WalletServiceStub(self.channels["wallet"])
+        services = Services(
+            shuffler=shuffler_pb2_grpc.ShufflerServiceStub(self.channels["shuffler"]),
+            showdown=showdown_pb2_grpc.ShowdownServiceStub(self.channels["showdown"]),
+            wallet=wallet,
+        )
+        self.store = Store(
+            settings.redis_url.get_secret_value(),
+            room=keys.room,
+            shards=settings.shards,
+            keys=keys,
+            replica_id=self.id,
+        )
+        self.shards = Shards(self.store, wallet)
+        self.outbox = Outbox(self.store, undrained_max_ms=settings.undrained_max_ms)
+        self.tables = Tables(
+            self.store,
+            services,
+            self.outbox.may_deal,
+            replica_id=self.id,
+            kept_max=settings.tables_kept,
+        )
+        self.watchers = Watchers(self.store, self.tables)
+        self.sweep = Sweep(
+            self.store, self.tables.tick, interval_s=settings.sweep_interval_ms / 1000
+        )
+        self.players = table_server.TableServer(self.store, self.tables, self.watchers, wallet)
+        self.settlement = TableInternalServer(self.store, self.outbox, self.tables, money_of)
+
+    async def register(self, server: aio.Server) -> Sequence[str]:
+        """Start the store and add both services."""
+        await self.store.start()
+        internal_pb2_grpc.add_TableInternalServiceServicer_to_server(self.settlement, server)
+        return [table_server.register(server, self.players), INTERNAL_NAME]
+
+    async def drain(self) -> None:
+        """No new ticks, streams told to connect elsewhere, commits finished."""
+        await self.watchers.drain()
+        await self.sweep.stop()
+        await self.tables.emptied()
+
+    async def stop(self) -> None:
+        """Close what was opened."""
+        await self.store.close()
+        for channel in self.channels.values():
+            await channel.close()
+
+
+async def serve(settings: TableSettings, keys: SealKeys) -> int:
+    """Serve until a signal comes; the exit status."""
+    replica = Replica(settings, keys)
+    return await run(
+        settings,
+        replica.register,
+        on_drain=replica.drain,
+        background=(replica.sweep.run, replica.watchers.wakes.run, replica.outbox.run),
+        on_stop=replica.stop,
+    )
+
+
+def start() -> NoReturn:
+    """Exit status 2 for settings or a key file that are wrong."""
+    settings = load(TableSettings)
+    try:
+        keys = SealKeys.load(settings.table_seal_keys_file)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    main(serve(settings, keys))
+
+
+if __name__ == "__main__":
+    start()

@@ -1,0 +1,631 @@
+"""The flow of a hand: from the deck to the settlement, with everything it wants on the way.
+
+`Hand` says what it wants; the services answer within the command that brought it there. Where one
+is away, what happened is committed all the same, the clock stands still, and a later tick asks
+again: an accepted action is never lost, and nobody is folded because of our fault.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from doorcard.showdown.v1 import showdown_pb2
+from doorcard.shuffler.v1 import shuffler_pb2
+from doorcard.table.v1 import table_pb2
+from doorcard.wallet.v1 import wallet_pb2
+from prometheus_client import Counter, Histogram
+
+from services.game.cards import card_name, parse_card
+from services.game.hand import (
+    Act,
+    ActionKind,
+    Deal,
+    Hand,
+    Rake,
+    Refused,
+    Showdown,
+    ShowdownResult,
+    Want,
+)
+from services.game.rulebook import (
+    OddChipHigh,
+    OddChipLow,
+    OddChipRemainder,
+    ShowdownRule,
+    TimeOut,
+)
+from services.runtime.errors import DoorcardError, FailedPrecondition, Internal
+from services.runtime.ids import uuid7
+from services.runtime.logs import logger
+from services.runtime.metrics import REGISTRY
+from services.table import money, seats, views
+from services.table.draft import Draft
+from services.table.state import (
+    EPOCH_MASK,
+    RECENT_MAX,
+    Deck,
+    RunningHand,
+    SeatStatus,
+    Table,
+    TableStatus,
+    digest,
+)
+
+GRACE_MS: Final = 250
+"""A time-out is committed only this long after the deadline: a tie goes to the player."""
+OVERDUE_MS: Final = 2000
+"""A deadline found later than this is our fault: the player gets a full new clock."""
+RENEWALS_MAX: Final = 3
+"""New clocks for one decision; a room that is always late must not stop its tables for ever."""
+GO_ON_WITHIN_MS: Final = 1000
+"""Another replica takes a hand further when the one that dealt it died between two commits."""
+RETRY_FIRST_MS: Final = 250
+RETRY_MAX_MS: Final = 5000
+GIVE_UP_AFTER_MS: Final = 600_000
+PLAY_MONEY: Final = "XTS"
+
+HANDS: Final = Counter(
+    "doorcard_hands", "Hands that ended, by how.", ["outcome"], registry=REGISTRY
+)
+POTS: Final = Histogram(
+    "doorcard_hand_pot_small_bets",
+    "Whole pot of a hand before rake, in small bets of its table.",
+    buckets=(1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96),
+    registry=REGISTRY,
+)
+RAKE_TAKEN: Final = Counter(
+    "doorcard_rake_minor_units", "Rake taken.", ["currency"], registry=REGISTRY
+)
+TIMEOUTS: Final = Counter("doorcard_timeouts", "Players out of time.", registry=REGISTRY)
+WAITS: Final = Counter(
+    "doorcard_table_waits",
+    "Times that a hand stood still for a service, by service and whether it was away or at fault.",
+    ["service", "why"],
+    registry=REGISTRY,
+)
+
+_SERVICES: Final[dict[type[Want], str]] = {
+    Deal: "shuffler",
+    Rake: "wallet",
+    Showdown: "showdown",
+}
+_ODD_HIGH: Final = {
+    OddChipHigh.POSITION: showdown_pb2.ODD_CHIP_RULE_POSITION,
+    OddChipHigh.SUIT_HIGH: showdown_pb2.ODD_CHIP_RULE_SUIT_HIGH,
+}
+_ODD_LOW: Final = {
+    OddChipLow.POSITION: showdown_pb2.ODD_CHIP_RULE_POSITION,
+    OddChipLow.SUIT_LOW: showdown_pb2.ODD_CHIP_RULE_SUIT_LOW,
+    OddChipLow.SUIT_HIGH: showdown_pb2.ODD_CHIP_RULE_SUIT_HIGH,
+}
+_REMAINDERS: Final = {
+    OddChipRemainder.ONE_EACH: showdown_pb2.ODD_CHIP_REMAINDER_ONE_EACH,
+    OddChipRemainder.ALL_TO_FIRST: showdown_pb2.ODD_CHIP_REMAINDER_ALL_TO_FIRST,
+}
+_SHOWDOWNS: Final = {
+    ShowdownRule.ALL_SHOW: showdown_pb2.SHOWDOWN_RULE_ALL_SHOW,
+    ShowdownRule.BEATEN_MAY_MUCK: showdown_pb2.SHOWDOWN_RULE_BEATEN_MAY_MUCK,
+}
+_WAGERS: Final = (ActionKind.BET, ActionKind.COMPLETE, ActionKind.RAISE)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a player wants to do, and what he saw when he wanted it."""
+
+    player_id: str
+    request_id: str
+    hand_id: str
+    turn: int
+    kind: ActionKind
+    amount: int
+
+
+# What happens to a hand
+
+
+async def act(draft: Draft, order: Order) -> int:
+    """A player's action. Returns the version that took it, now or when it was first sent.
+
+    Raises FailedPrecondition: NOT_SEATED, TABLE_PAUSED, STALE_TURN, NOT_YOUR_TURN, ILLEGAL_AMOUNT,
+    ILLEGAL_ACTION.
+    """
+    table = draft.table
+    number = table.seat_of(order.player_id)
+    if number is None:
+        raise FailedPrecondition("NOT_SEATED", "he has no seat at this table")
+    seat, known = table.blob.seats[number], digest(order.request_id)
+    for request, low in seat.recent:
+        if request == known:
+            return table.version & ~EPOCH_MASK | low
+    hand = _check_turn(table, order, number)
+    before = hand.want
+    try:
+        with draft.watch.stage("rules"):
+            events = hand.act(number, order.kind, order.amount)
+    except Refused as refused:
+        raise _illegal(refused, order, before) from None
+    draft.tell_hand(events)
+    seat.recent = [*seat.recent[1 - RECENT_MAX :], (known, draft.version & EPOCH_MASK)]
+    await _go_on(draft, before, ticking=False)
+    return draft.version
+
+
+async def tick(draft: Draft, *, may_deal: bool) -> None:
+    """Whatever is due: the next hand, a time-out, or what the hand still waits for.
+
+    may_deal: a new hand may begin, since the ledger keeps up.
+    """
+    table, blob = draft.table, draft.table.blob
+    if blob.status is not TableStatus.OPEN or not 0 < blob.due_ms <= draft.now_ms:
+        return
+    if table.hand is None:
+        if may_deal:
+            await _start(draft)
+    elif isinstance(table.hand.want, Act):
+        await _time_out(draft, table.hand)
+    else:
+        await go_on(draft)
+
+
+async def go_on(draft: Draft) -> None:
+    """Ask again for what the hand waits for."""
+    hand = draft.table.hand
+    if hand is not None and not isinstance(hand.want, Act):
+        await _go_on(draft, hand.want, ticking=True)
+
+
+async def leave(draft: Draft, player_id: str) -> bool:
+    """A player leaves, whenever he wants. True: he is out; False: he is when the hand is over."""
+    table, blob = draft.table, draft.table.blob
+    number = table.seat_of(player_id)
+    if number is None:
+        return True
+    if not table.in_hand(number):
+        seats.remove(draft, number)
+        seats.schedule(draft)
+        return True
+    if blob.seats[number].status is not SeatStatus.LEAVING:
+        seats.set_status(draft, number, SeatStatus.LEAVING)
+        if blob.status is TableStatus.OPEN:
+            await _quit(draft, number, ticking=False)
+    return table.seat_of(player_id) is None
+
+
+async def pause(draft: Draft, reason: str) -> int:
+    """No new hand begins, clocks stand still. Returns the version at which it holds."""
+    blob = draft.table.blob
+    if blob.status is TableStatus.CLOSED:
+        raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
+    if blob.status is TableStatus.OPEN:
+        blob.due_ms = 0
+        blob.pause_reason = reason
+        _set_status(draft, TableStatus.PAUSED, reason)
+    return draft.version_after
+
+
+async def resume(draft: Draft) -> int:
+    """Go on after a pause, with a full clock. Returns the version at which it holds."""
+    blob = draft.table.blob
+    if blob.status is TableStatus.CLOSED:
+        raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
+    if blob.status is TableStatus.PAUSED:
+        blob.pause_reason = ""
+        _set_status(draft, TableStatus.OPEN, "")
+        await _take_up(draft)
+    return draft.version_after
+
+
+async def void(draft: Draft, reason: str) -> int:
+    """Give every stake of the running hand back. Returns the version at which it holds."""
+    hand = draft.table.hand
+    if hand is not None:
+        logger.warning("hand_voided", table=draft.table.table_id, reason=reason)
+        draft.tell_hand(hand.void())
+        _settle(draft, None)
+    return draft.version_after
+
+
+# The beginning
+
+
+async def _start(draft: Draft) -> None:
+    table, blob = draft.table, draft.table.blob
+    dealt_in = table.ready()
+    if len(dealt_in) < 2:
+        blob.due_ms = 0
+        draft.changed = True
+        return
+    hand_id = uuid7()
+    try:
+        button = await _next_button(draft, dealt_in)
+        deck = await _new_deck(draft, hand_id)
+    except DoorcardError as error:
+        if not error.retriable:
+            raise
+        _wait_for(draft, "shuffler", error)
+        return
+    _stop_waiting(draft)
+    running = RunningHand(
+        hand_id=hand_id,
+        started_ms=draft.now_ms,
+        button=button,
+        seats=dealt_in,
+        stacks=[blob.seats[number].stack for number in dealt_in],
+        decks=[deck],
+    )
+    hand = Hand(table.setup(running))
+    events = hand.start()
+    blob.hand, table.hand, table.played = running, hand, []
+    blob.button = button
+    blob.hands += 1
+    draft.trim_below = blob.hand_version
+    blob.hand_version = draft.version
+    draft.lobby = True
+    draft.tell(
+        hand_started=table_pb2.TableEvent.HandStarted(
+            hand_id=hand_id, button=button, seats=hand.seats, deck_root=deck.root
+        )
+    )
+    draft.tell(hand=money.committed_deck(deck))
+    draft.tell_hand(events)
+    draft.go_on = True
+    _settle(draft, None)
+
+
+async def _next_button(draft: Draft, dealt_in: list[int]) -> int:
+    """Clockwise to the next seat dealt in; at first the highest card of another deck has it, equal
+    ranks by suit (RULES.md, 1).
+    """
+    last = draft.table.blob.button
+    if last >= 0:
+        return min(dealt_in, key=lambda number: (number - last - 1) % 8)
+    draw_id = uuid7()
+    deck = await _new_deck(draft, draw_id)
+    drawn = await _draw(draft, deck, draw_id, range(len(dealt_in)))
+    cards = [parse_card(each.card) for each in drawn]
+    return dealt_in[cards.index(max(cards))]
+
+
+async def _new_deck(draft: Draft, hand_id: str) -> Deck:
+    table_id = draft.table.table_id
+    reply: shuffler_pb2.CreateDeckResponse = await draft.ask(
+        "shuffler",
+        draft.services.shuffler.CreateDeck,
+        shuffler_pb2.CreateDeckRequest(request_id=hand_id, table_id=table_id, hand_id=hand_id),
+    )
+    scripted = reply.source == shuffler_pb2.DECK_SOURCE_SCRIPTED
+    play_money = draft.table.blob.config.currency == PLAY_MONEY
+    if reply.source != shuffler_pb2.DECK_SOURCE_KERNEL and not (scripted and play_money):
+        raise Internal("DECK_NOT_FAIR", "the shuffler's deck is not from the kernel's generator")
+    return Deck(reply.sealed_deck, reply.root)
+
+
+# The clock
+
+
+async def _time_out(draft: Draft, hand: Hand) -> None:
+    blob, running = draft.table.blob, draft.table.blob.hand
+    want = hand.want
+    if running is None or not isinstance(want, Act) or draft.now_ms < blob.due_ms + GRACE_MS:
+        return
+    if draft.now_ms > blob.due_ms + OVERDUE_MS and running.renewals < RENEWALS_MAX:
+        running.renewals += 1
+        _new_clock(draft)
+        return
+    draft.not_before_ms = blob.due_ms + GRACE_MS
+    with draft.watch.stage("rules"):
+        draft.tell_hand(hand.time_out())
+    TIMEOUTS.inc()
+    seat = blob.seats[want.seat]
+    protects = hand.setup.rulebook.time_out is TimeOut.ALL_IN_IF_INVESTED
+    if seat.status is SeatStatus.PLAYING and (protects or not seat.connection):
+        seats.set_status(draft, want.seat, SeatStatus.SITTING_OUT)
+    await _go_on(draft, want, ticking=False)
+
+
+def _new_clock(draft: Draft) -> None:
+    """The player to act has his whole time from now on."""
+    draft.table.blob.due_ms = draft.now_ms + draft.table.blob.config.action_ms
+    draft.tell(turn=views.turn(draft.table))
+
+
+def _wait_for(draft: Draft, service: str, error: Exception) -> None:
+    """The clock stands still until a service answers; a later tick asks it again."""
+    blob = draft.table.blob
+    away = isinstance(error, DoorcardError) and error.retriable
+    WAITS.labels(service, "away" if away else "fault").inc()
+    if not blob.waits_for:
+        blob.waits_since_ms = draft.now_ms
+        stopped = table_pb2.TableEvent.ClockChanged(stopped=True, reason=f"waits for {service}")
+        draft.tell(clock=stopped)
+    blob.waits_for = service
+    blob.tries += 1
+    draft.changed = True
+    if draft.now_ms - blob.waits_since_ms > GIVE_UP_AFTER_MS:
+        logger.error("table_gave_up", table=draft.table.table_id, waits_for=service)
+        blob.due_ms = 0
+        _set_status(draft, TableStatus.PAUSED, f"{service} did not come back")
+        return
+    wait_ms = min(RETRY_MAX_MS, RETRY_FIRST_MS << min(blob.tries - 1, 8))
+    blob.due_ms = draft.now_ms + wait_ms
+
+
+def _stop_waiting(draft: Draft) -> None:
+    blob = draft.table.blob
+    if blob.waits_for:
+        blob.waits_for, blob.waits_since_ms, blob.tries = "", 0, 0
+        draft.tell(clock=table_pb2.TableEvent.ClockChanged(stopped=False))
+
+
+def _set_status(draft: Draft, status: TableStatus, reason: str) -> None:
+    draft.table.blob.status = status
+    draft.lobby = True
+    state = table_pb2.TableState.ValueType(status)
+    draft.tell(state_changed=table_pb2.TableEvent.StateChanged(state=state, reason=reason))
+
+
+async def _take_up(draft: Draft) -> None:
+    """After a pause: who left meanwhile leaves the hand, and the clock begins anew."""
+    table, blob = draft.table, draft.table.blob
+    if table.hand is None:
+        _stop_waiting(draft)
+        seats.schedule(draft)
+        return
+    for number, seat in list(blob.seats.items()):
+        gone = seat.status is SeatStatus.LEAVING and table.hand is not None
+        if gone and table.hand is not None and number not in table.hand.left:
+            await _quit(draft, number, ticking=False)
+    if table.hand is not None and not blob.due_ms:
+        blob.waits_since_ms = draft.now_ms
+        if isinstance(table.hand.want, Act):
+            _new_clock(draft)
+        else:
+            blob.due_ms = draft.now_ms
+
+
+# What the hand wants
+
+
+async def _quit(draft: Draft, number: int, *, ticking: bool) -> None:
+    hand = draft.table.hand
+    if hand is None:
+        return
+    before = hand.want
+    draft.tell_hand(hand.leave(number))
+    await _go_on(draft, before, ticking=ticking)
+
+
+async def _go_on(draft: Draft, before: Want | None, *, ticking: bool) -> None:
+    """Answer what the hand wants as far as the services can, then see where it stands.
+
+    before: what it wanted at first. ticking: a fault of ours ends the tick; otherwise something
+    was accepted that must not be lost, and the hand waits.
+    """
+    hand = draft.table.hand
+    if hand is None:
+        return
+    while not (hand.over or isinstance(hand.want, Act) or draft.go_on):
+        if hand.want is None:
+            break
+        service = _SERVICES[type(hand.want)]
+        try:
+            await _answer(draft, hand, hand.want)
+        except (DoorcardError, ValueError) as error:
+            away = isinstance(error, DoorcardError) and error.retriable
+            if ticking and not away:
+                raise
+            if not away:
+                logger.error("want_failed", table=draft.table.table_id, exc_info=error)
+            _wait_for(draft, service, error)
+            return
+    _settle(draft, before)
+
+
+async def _answer(draft: Draft, hand: Hand, want: Want) -> None:
+    if isinstance(want, Deal):
+        await _deal(draft, hand, want)
+    elif isinstance(want, Rake):
+        await _rake(draft, hand, want)
+    elif isinstance(want, Showdown):
+        await _divide(draft, hand, want)
+
+
+async def _deal(draft: Draft, hand: Hand, want: Deal) -> None:
+    running = draft.table.blob.hand
+    if running is None:
+        raise ValueError("no hand is running")
+    deck = running.decks[0]
+    if want.reshuffle:
+        deck = running.decks[-1]
+        if deck.made_from != list(want.reshuffle):
+            # Its root is committed and out before a card of it is seen.
+            running.decks = [running.decks[0], await _reshuffled(draft, running, want)]
+            draft.tell(hand=money.committed_deck(running.decks[-1]))
+            draft.go_on = True
+            return
+    drawn = await _draw(draft, deck, running.hand_id, want.positions)
+    draft.tell_hand(hand.deal([parse_card(each.card) for each in drawn]), drawn)
+
+
+async def _draw(
+    draft: Draft, deck: Deck, hand_id: str, positions: "range | tuple[int, ...]"
+) -> list[shuffler_pb2.DrawnCard]:
+    request = shuffler_pb2.DrawRequest(
+        sealed_deck=deck.sealed,
+        table_id=draft.table.table_id,
+        hand_id=hand_id,
+        positions=positions,
+    )
+    reply: shuffler_pb2.DrawResponse = await draft.ask(
+        "shuffler", draft.services.shuffler.Draw, request
+    )
+    if [each.position for each in reply.cards] != list(positions) or reply.root != deck.root:
+        raise ValueError("the shuffler drew other positions, or from another deck")
+    return list(reply.cards)
+
+
+async def _reshuffled(draft: Draft, running: RunningHand, want: Deal) -> Deck:
+    request = shuffler_pb2.ReshuffleRequest(
+        sealed_deck=running.decks[0].sealed,
+        table_id=draft.table.table_id,
+        hand_id=running.hand_id,
+        positions=want.reshuffle,
+    )
+    reply: shuffler_pb2.ReshuffleResponse = await draft.ask(
+        "shuffler", draft.services.shuffler.Reshuffle, request
+    )
+    return Deck(reply.sealed_deck, reply.root, list(want.reshuffle))
+
+
+async def _rake(draft: Draft, hand: Hand, want: Rake) -> None:
+    schedule = draft.table.blob.config.rake_schedule
+    shares = [0] * len(want.pots)
+    if schedule:
+        request = wallet_pb2.AssessRakeRequest(
+            schedule=wallet_pb2.RakeSchedule.FromString(schedule),
+            pots=[views.pot(*each) for each in want.pots],
+            dealt_in=want.dealt_in,
+            street=want.street,
+        )
+        reply: wallet_pb2.AssessRakeResponse = await draft.ask(
+            "wallet", draft.services.wallet.AssessRake, request
+        )
+        shares = list(reply.shares)
+    draft.tell_hand(hand.rake(shares))
+
+
+async def _divide(draft: Draft, hand: Hand, want: Showdown) -> None:
+    reply: showdown_pb2.DivideShowdownResponse = await draft.ask(
+        "showdown",
+        draft.services.showdown.DivideShowdown,
+        _showdown_request(draft.table, hand, want),
+    )
+    awards = [
+        (each.pot, each.seat, each.amount, views.PARTS.index(each.part), each.hand_name)
+        for each in reply.awards
+    ]
+    reveals = [(each.seat, each.shown, each.hand_name) for each in reply.reveals]
+    draft.tell_hand(hand.settle(ShowdownResult(tuple(awards), tuple(reveals))))
+
+
+def _showdown_request(
+    table: Table, hand: Hand, want: Showdown
+) -> showdown_pb2.DivideShowdownRequest:
+    rulebook = hand.setup.rulebook
+    rule = ShowdownRule.ALL_SHOW if want.tabled else rulebook.showdown
+    return showdown_pb2.DivideShowdownRequest(
+        game=views.GAMES[rulebook.game],
+        wild_deuces=rulebook.wild_deuces,
+        pots=[views.pot(*each) for each in want.pots],
+        hands=[
+            showdown_pb2.PlayerHand(
+                seat=number, cards=[card_name(card) for card in want.hands[number]]
+            )
+            for number in want.order
+        ],
+        community="".join(card_name(card) for card in want.community),
+        button=want.button,
+        table_seats=table.blob.config.seats,
+        odd_chip_high=_ODD_HIGH[rulebook.odd_chip_high],
+        odd_chip_low=_ODD_LOW[rulebook.odd_chip_low],
+        odd_chip_remainder=_REMAINDERS[rulebook.odd_chip_remainder],
+        showdown=_SHOWDOWNS[rule],
+    )
+
+
+# Where it stands
+
+
+def _settle(draft: Draft, before: Want | None) -> None:
+    """After a step: the hand is over, or somebody is to act, or a second commit follows at once."""
+    hand, blob = draft.table.hand, draft.table.blob
+    if hand is None or blob.hand is None:
+        return
+    if hand.over:
+        _stop_waiting(draft)
+        _finish(draft, hand)
+    elif draft.go_on:
+        blob.due_ms = draft.now_ms + GO_ON_WITHIN_MS
+    elif isinstance(hand.want, Act):
+        waited = bool(blob.waits_for)
+        _stop_waiting(draft)
+        same = isinstance(before, Act) and not waited
+        if same and isinstance(before, Act) and _decision(before) == _decision(hand.want):
+            if hand.want is not before:
+                draft.tell(turn=views.turn(draft.table))
+        else:
+            blob.hand.renewals = 0
+            _new_clock(draft)
+
+
+def _decision(want: Act) -> tuple[int, int]:
+    return want.turn, want.seat
+
+
+def _finish(draft: Draft, hand: Hand) -> None:
+    """The hand is over: new stacks, one entry with its money and record, and who leaves leaves."""
+    table, blob = draft.table, draft.table.blob
+    running = blob.hand
+    if running is None or hand.result is None:
+        raise ValueError("no hand has ended")
+    entry, nets = money.settlement_of(table, draft.now_ms)
+    draft.outbox.append(entry)
+    for number, net in nets.items():
+        blob.seats[number].stack += net
+        blob.seats[number].brought += net
+    _measure(table, hand)
+    blob.hand, table.hand, table.played = None, None, []
+    blob.due_ms = 0
+    draft.tell(hand_ended=running.hand_id)
+    for number in running.seats:
+        seat = blob.seats[number]
+        if seat.status is SeatStatus.LEAVING:
+            seats.remove(draft, number)
+            continue
+        if seat.stack == 0:
+            seat.status = SeatStatus.SITTING_OUT
+        draft.tell_seat(number)
+    seats.schedule(draft)
+
+
+def _measure(table: Table, hand: Hand) -> None:
+    if hand.result is None:
+        return
+    HANDS.labels("void" if hand.result.voided else "settled").inc()
+    POTS.observe(sum(pot.amount for pot in hand.result.pots) / table.stake.small_bet)
+    RAKE_TAKEN.labels(table.blob.config.currency).inc(sum(hand.result.rake))
+
+
+def _check_turn(table: Table, order: Order, number: int) -> Hand:
+    """The running hand, if the order is for its present decision and this player's."""
+    running, hand = table.blob.hand, table.hand
+    if table.blob.status is not TableStatus.OPEN:
+        raise FailedPrecondition(
+            "TABLE_PAUSED", "the table is paused; its clocks stand still", retry_after_ms=1000
+        )
+    now = {"hand_id": "", "turn": "0", "seat": "-1"}
+    if running is not None and hand is not None:
+        now |= {"hand_id": running.hand_id, "turn": str(hand.turn)}
+        if isinstance(hand.want, Act):
+            now["seat"] = str(hand.want.seat)
+    stale = running is None or order.hand_id != running.hand_id
+    if stale or hand is None or order.turn != hand.turn or not isinstance(hand.want, Act):
+        raise FailedPrecondition(
+            "STALE_TURN", "the hand has gone on since the player saw it", metadata=now
+        )
+    if hand.want.seat != number:
+        raise FailedPrecondition("NOT_YOUR_TURN", "another player is to act", metadata=now)
+    return hand
+
+
+def _illegal(refused: Refused, order: Order, want: Want | None) -> FailedPrecondition:
+    metadata = {"rule": refused.rule, "why": refused.reason}
+    if isinstance(want, Act):
+        metadata["call"] = str(want.legal.call)
+        metadata["wagers"] = ",".join(str(each) for each in want.legal.wagers)
+    amount = refused.reason == "AMOUNT_NOT_TAKEN" or (
+        order.kind in _WAGERS and refused.reason != "WRONG_WAGER"
+    )
+    return FailedPrecondition(
+        "ILLEGAL_AMOUNT" if amount else "ILLEGAL_ACTION", str(refused), metadata=metadata
+    )

@@ -1,0 +1,140 @@
+"""The mailbox of a table: its commands one at a time, in the order they came.
+
+A mailbox exists only while there is work. Whoever stops waiting changes nothing: his command runs
+all the same, and its commit is never broken off.
+"""
+
+import asyncio
+import contextvars
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from prometheus_client import Gauge
+
+from services.runtime.errors import ResourceExhausted
+from services.runtime.metrics import REGISTRY
+
+PER_PLAYER_MAX: Final = 4
+"""Commands of one player that wait at one table."""
+PLAYERS_WAITING_MAX: Final = 128
+"""Commands of all players that wait at one table; ticks have room beyond it."""
+TICKS_MAX: Final = 8
+RETRY_AFTER_MS: Final = 200
+
+TICKS: Final = ""
+"""Who the room's own commands are from."""
+
+DEPTH: Final = Gauge(
+    "doorcard_table_mailbox_depth", "Commands that wait for their table's turn.", registry=REGISTRY
+)
+
+T = TypeVar("T")
+Work = Callable[[], Awaitable[T]]
+
+
+class Mailboxes:
+    """The mailboxes of all tables with work."""
+
+    def __init__(self) -> None:
+        self._boxes: dict[str, _Mailbox] = {}
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def submit(self, table_id: str, sender: str, work: Work[T]) -> "asyncio.Future[T]":
+        """Leave a command behind those that wait; the future is its result.
+
+        sender: the player, or `TICKS`. Raises ResourceExhausted (MAILBOX_FULL) when too many of his
+        wait.
+        """
+        box = self._boxes.get(table_id)
+        if box is None:
+            box = _Mailbox()
+            box.admit(sender)
+            self._boxes[table_id] = box
+            self._empty.clear()
+            # A context of its own: what the first sender bound must not be on the others' lines.
+            task = asyncio.get_running_loop().create_task(
+                self._empty_out(table_id, box), context=contextvars.Context()
+            )
+            box.task = task
+        else:
+            box.admit(sender)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(_notice)
+        box.waiting.append((sender, work, future))
+        DEPTH.inc()
+        return future
+
+    def busy(self, table_id: str) -> bool:
+        """Whether a command of the table runs or waits."""
+        return table_id in self._boxes
+
+    async def emptied(self) -> None:
+        """Return when no table has work."""
+        await self._empty.wait()
+
+    async def _empty_out(self, table_id: str, box: "_Mailbox") -> None:
+        try:
+            while box.waiting:
+                sender, work, future = box.waiting.popleft()
+                box.leave(sender)
+                DEPTH.dec()
+                await _run(work, future)
+        finally:
+            DEPTH.dec(len(box.waiting))
+            for _, _, future in box.waiting:
+                future.cancel()
+            del self._boxes[table_id]
+            if not self._boxes:
+                self._empty.set()
+
+
+class _Mailbox:
+    __slots__ = ("senders", "task", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[str, Work[Any], asyncio.Future[Any]]] = deque()
+        self.senders: Counter[str] = Counter()
+        self.task: asyncio.Task[None] | None = None
+
+    def admit(self, sender: str) -> None:
+        limit = PER_PLAYER_MAX if sender else TICKS_MAX
+        full = self.senders[sender] >= limit or (
+            sender and len(self.waiting) - self.senders[TICKS] >= PLAYERS_WAITING_MAX
+        )
+        if full:
+            raise ResourceExhausted(
+                "MAILBOX_FULL",
+                "too many requests of this player wait at this table",
+                metadata={"limit": str(limit)},
+                retry_after_ms=RETRY_AFTER_MS,
+            )
+        self.senders[sender] += 1
+
+    def leave(self, sender: str) -> None:
+        self.senders[sender] -= 1
+        if not self.senders[sender]:
+            del self.senders[sender]
+
+
+async def _run(work: Work[T], future: "asyncio.Future[T]") -> None:
+    try:
+        result = await work()
+    except asyncio.CancelledError:
+        future.cancel()
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+    except Exception as error:
+        if not future.done():
+            future.set_exception(error)
+    else:
+        if not future.done():
+            future.set_result(result)
+
+
+def _notice(future: "asyncio.Future[Any]") -> None:
+    """Look at the outcome: asyncio complains of errors that nobody waited for."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,365 @@
+"""What the store keeps of a table, and the table as it stands in memory.
+
+The blob is one byte of schema number and msgpack arrays. A hand in progress is its setup and
+inputs; `Table.load` replays them, so that no engine state is ever stored.
+"""
+
+import hashlib
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from services.game.events import Event, EventKind
+from services.game.hand import Act, Deal, Hand, HandSetup
+from services.game.invariant import require
+from services.game.rulebook import Rulebook, Stake
+from services.table.stored import Stored
+
+SCHEMA: Final = 1
+"""Raised with every change of the structs below; a blob of a higher one is never overwritten."""
+EPOCH_MASK: Final = (1 << 32) - 1
+"""The part of a version that counts within an epoch of its shard."""
+RECENT_MAX: Final = 8
+"""Accepted requests that are remembered of each player."""
+
+
+class TableStatus(IntEnum):
+    """Numbers of `doorcard.table.v1.TableState`."""
+
+    OPEN = 1
+    PAUSED = 2
+    CLOSED = 3
+
+
+class SeatStatus(IntEnum):
+    """Numbers of `doorcard.table.v1.SeatState`."""
+
+    PLAYING = 1
+    SITTING_OUT = 2
+    LEAVING = 3
+
+
+class Config(msgspec.Struct, frozen=True, array_like=True):
+    """What a table is; fixed when it is created."""
+
+    name: str
+    rulebook: bytes
+    """`pack_rulebook` of the rulebook in force; empty in the tombstone of what never was."""
+    stake: tuple[str, int, int, int, int, int, int]
+    """The fields of `Stake` in order, minor units."""
+    seats: int
+    currency: str
+    rake_schedule: bytes
+    """A serialized `RakeSchedule`; empty for none."""
+    action_ms: int
+    """Time to act."""
+    hand_pause_ms: int
+    """From the end of a hand to the start of the next."""
+    request_digest: bytes
+    """Of the request that created it: a repeat with other content is told from a repeat."""
+
+
+class Seat(msgspec.Struct, array_like=True):
+    """A taken seat."""
+
+    player_id: str
+    name: str
+    sitting: bytes
+    """UUID of the sitting, whose escrow account in the ledger holds his money."""
+    reservation: bytes
+    """UUID of the reservation that paid his buy-in."""
+    stack: int
+    """Minor units; while he is in a hand, what he began it with."""
+    brought: int
+    """Minor units: buy-in and the nets of all his hands that went to the outbox, which is what the
+    ledger's escrow will be when it has caught up.
+    """
+    status: SeatStatus
+    connection: str = ""
+    """Id of the replica that has a `Play` stream of his; empty for none."""
+    recent: list[tuple[bytes, int]] = []
+    """Digest of an accepted request and the low half of the version that took it, oldest first."""
+
+    @property
+    def sitting_id(self) -> str:
+        """The sitting's id as text."""
+        return str(uuid.UUID(bytes=self.sitting))
+
+    @property
+    def reservation_id(self) -> str:
+        """The reservation's id as text."""
+        return str(uuid.UUID(bytes=self.reservation))
+
+
+class Deck(msgspec.Struct, array_like=True):
+    """A committed deck."""
+
+    sealed: bytes
+    root: bytes
+    made_from: list[int] = []
+    """Positions of the first deck whose cards were shuffled anew; none for the first deck."""
+
+
+class RunningHand(msgspec.Struct, array_like=True):
+    """A hand in progress."""
+
+    hand_id: str
+    started_ms: int
+    button: int
+    seats: list[int]
+    stacks: list[int]
+    """Of `seats`, before the antes."""
+    decks: list[Deck]
+    """The deck, and the last one shuffled anew from its burns and stub if there is one."""
+    inputs: list[Any] = []
+    """`Hand.inputs`."""
+    renewals: int = 0
+    """Full new clocks that the present decision was given because of our own delays."""
+
+
+class Remembered(msgspec.Struct, array_like=True):
+    """What became of a reservation that no seat holds."""
+
+    at_ms: int
+    """When its last outbox entry was committed."""
+    seated: bool
+    """True: it was seated, and its player has left. False: it was refused and released."""
+
+
+class Blob(msgspec.Struct, array_like=True):
+    """All that is stored of a table."""
+
+    config: Config
+    status: TableStatus
+    pause_reason: str = ""
+    seats: dict[int, Seat] = {}
+    button: int = -1
+    """Seat of the last button; -1 before the first hand."""
+    hands: int = 0
+    due_ms: int = 0
+    """When the next thing is due, Redis time; 0 for nothing."""
+    waits_for: str = ""
+    """The service that is away; the clock stands still while this is set."""
+    waits_since_ms: int = 0
+    tries: int = 0
+    """Vain calls of that service."""
+    hand_version: int = 0
+    """First version of the last hand: event records before it are not kept."""
+    remembered: dict[bytes, Remembered] = {}
+    """By reservation (UUID)."""
+    hand: RunningHand | None = None
+
+
+class Played(NamedTuple):
+    """An event of the running hand, with the deck position of a card that was dealt (else -1)."""
+
+    event: Event
+    position: int = -1
+
+
+class NewerSchema(RuntimeError):  # noqa: N818 (what happened, in plain words)
+    """The blob was written by a later version of the service; this one must not touch the table."""
+
+
+class BrokenConservation(RuntimeError):  # noqa: N818
+    """Chips at a table do not add up to what was brought; the state must not be committed."""
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(Blob)
+
+
+class Table:
+    """A table in memory: the stored blob decoded, with the engine's hand beside it."""
+
+    __slots__ = ("blob", "hand", "played", "rulebook", "stake", "stored", "table_id")
+
+    def __init__(self, table_id: str, stored: Stored | None, blob: Blob) -> None:
+        self.table_id = table_id
+        self.stored = stored
+        """What it was loaded from or last committed as; None before its creation."""
+        self.blob = blob
+        config = blob.config
+        self.rulebook: Rulebook | None = (
+            unpack_rulebook(config.rulebook) if config.rulebook else None
+        )
+        self.stake = Stake(*config.stake)
+        self.hand: Hand | None = None
+        self.played: list[Played] = []
+        """Every event of the running hand."""
+        if blob.hand is not None:
+            self.hand, self.played = _replayed(self, blob.hand)
+
+    @classmethod
+    def load(cls, table_id: str, stored: Stored) -> "Table":
+        """Decode and check. Raises NewerSchema, BrokenConservation."""
+        table = cls(table_id, stored, decode(stored.blob))
+        table.check()
+        return table
+
+    @property
+    def version(self) -> int:
+        """Version of the last commit; 0 before the first."""
+        return self.stored.version if self.stored is not None else 0
+
+    def encode(self) -> bytes:
+        """The blob as the store keeps it."""
+        if self.hand is not None and self.blob.hand is not None:
+            self.blob.hand.inputs = self.hand.inputs
+        return bytes((SCHEMA,)) + _encoder.encode(self.blob)
+
+    def seat_of(self, player_id: str) -> int | None:
+        """Number of the player's seat."""
+        for number, seat in self.blob.seats.items():
+            if seat.player_id == player_id:
+                return number
+        return None
+
+    def setup(self, running: RunningHand) -> HandSetup:
+        """The engine's setup of a hand at this table."""
+        if self.rulebook is None:
+            raise ValueError("a table without a rulebook")
+        return HandSetup(
+            self.rulebook,
+            self.stake,
+            tuple(running.seats),
+            tuple(running.stacks),
+            running.button,
+        )
+
+    @property
+    def is_tombstone(self) -> bool:
+        """There never was such a table; only refused reservations are remembered here."""
+        return not self.blob.config.rulebook
+
+    @property
+    def clock_runs(self) -> bool:
+        """Whether a player's time to act is running."""
+        return (
+            self.blob.status is TableStatus.OPEN
+            and not self.blob.waits_for
+            and self.blob.due_ms > 0
+            and self.hand is not None
+            and isinstance(self.hand.want, Act)
+        )
+
+    def in_hand(self, number: int) -> bool:
+        """Whether the seat is dealt into the running hand."""
+        return self.blob.hand is not None and number in self.blob.hand.seats
+
+    def behind(self, number: int) -> int:
+        """Chips that the seat has behind now, minor units."""
+        if self.hand is not None and self.in_hand(number):
+            return self.hand.stacks[number]
+        return self.blob.seats[number].stack
+
+    def ready(self) -> list[int]:
+        """The seats that would be dealt into a hand now, ascending."""
+        return sorted(
+            number
+            for number, seat in self.blob.seats.items()
+            if seat.status is SeatStatus.PLAYING and seat.stack > 0
+        )
+
+    def money(self) -> Iterator[tuple[str, str, int]]:
+        """(sitting, player, minor units) of every seat: stack and what is in the hand's pots."""
+        for number, seat in self.blob.seats.items():
+            amount = seat.stack
+            if self.hand is not None and self.in_hand(number):
+                amount = self.hand.stacks[number] + self.hand.put_in[number]
+            yield seat.sitting_id, seat.player_id, amount
+
+    def check(self) -> None:
+        """Raises BrokenConservation unless every chip is one that was brought and none is lost."""
+        for number, seat in self.blob.seats.items():
+            whole = seat.stack >= 0 and seat.stack == seat.brought
+            if not whole:
+                raise BrokenConservation(f"seat {number} does not have what it brought")
+        players = [seat.player_id for seat in self.blob.seats.values()]
+        require(len(players) == len(set(players)), "a player has two seats at one table")
+        running = self.blob.hand
+        if running is None or self.hand is None:
+            require(running is None and self.hand is None, "half a hand")
+            return
+        for number, stack in zip(running.seats, running.stacks, strict=True):
+            seat_of = self.blob.seats.get(number)
+            if seat_of is None or seat_of.stack != stack:
+                raise BrokenConservation(f"seat {number} did not keep its stack during the hand")
+        held = sum(self.hand.stacks[n] + self.hand.put_in[n] for n in running.seats)
+        if held != sum(running.stacks):
+            raise BrokenConservation("stacks and pots are not what the hand began with")
+
+
+def tombstone(currency: str) -> Blob:
+    """What is stored under the id of a table that never was."""
+    config = Config("", b"", ("", 0, 0, 0, 0, 0, 0), 0, currency, b"", 0, 0, b"")
+    return Blob(config, TableStatus.CLOSED)
+
+
+class TableMoney(NamedTuple):
+    """A table's money as the ledger should know it."""
+
+    currency: str
+    sittings: list[tuple[str, str, int]]
+    """(sitting id, player id, minor units)."""
+
+
+def money_of(blob: bytes) -> TableMoney:
+    """The money in a stored blob. Raises NewerSchema, BrokenConservation."""
+    table = Table("", None, decode(blob))
+    table.check()
+    return TableMoney(table.blob.config.currency, list(table.money()))
+
+
+def decode(blob: bytes) -> Blob:
+    """The content of a stored blob. Raises NewerSchema, ValueError."""
+    if not blob:
+        raise ValueError("an empty blob")
+    if blob[0] > SCHEMA:
+        raise NewerSchema(f"schema {blob[0]}; this service knows {SCHEMA}")
+    return _decoder.decode(blob[1:])
+
+
+def digest(request_id: str) -> bytes:
+    """Eight bytes that stand for a request id in the blob."""
+    return hashlib.blake2b(request_id.encode(), digest_size=8).digest()
+
+
+def pack_rulebook(rulebook: Rulebook) -> bytes:
+    """The whole rulebook in a few hundred bytes."""
+    return zlib.compress(msgspec.json.encode(rulebook.to_mapping()), 9)
+
+
+@lru_cache(maxsize=256)
+def unpack_rulebook(packed: bytes) -> Rulebook:
+    """The rulebook of `pack_rulebook`."""
+    return Rulebook.from_mapping(msgspec.json.decode(zlib.decompress(packed)))
+
+
+def placed(events: Sequence[Event], positions: Sequence[int]) -> list[Played]:
+    """The events, with the deck positions of the cards dealt in them, which come in that order.
+
+    The end of a void hand is told once: as VOIDED.
+    """
+    at = iter(positions)
+    void = any(event[0] == EventKind.VOIDED for event in events)
+    return [
+        Played(event, next(at)) if event[0] == EventKind.DEALT else Played(event)
+        for event in events
+        if not (void and event[0] == EventKind.ENDED)
+    ]
+
+
+def _replayed(table: Table, running: RunningHand) -> tuple[Hand, list[Played]]:
+    hand = Hand(table.setup(running))
+    played: list[Played] = []
+    for item in running.inputs:
+        want = hand.want
+        positions = want.positions if isinstance(want, Deal) else ()
+        played += placed(hand.feed(item), positions)
+    return hand, played

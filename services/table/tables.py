@@ -1,0 +1,555 @@
+"""Tables in memory and what happens to them: load, change, commit, and again on a conflict.
+
+A table that was committed here is kept, but only a commit may rely on it: before a refusal, or when
+nothing is to be done, its version is compared with the store's. Every change runs in its table's
+mailbox.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Final, TypeVar
+
+import msgspec
+from doorcard.table.v1 import table_pb2
+from doorcard.wallet.v1 import wallet_pb2
+from prometheus_client import Counter
+
+from services.runtime.channels import call
+from services.runtime.clock import monotonic_s
+from services.runtime.errors import (
+    OUR_FAULT,
+    Aborted,
+    AlreadyExists,
+    DoorcardError,
+    FailedPrecondition,
+    Internal,
+    NotFound,
+    Unavailable,
+)
+from services.runtime.logs import logger
+from services.runtime.metrics import REGISTRY
+from services.table import hands, money, seats, views
+from services.table.draft import Draft, Services, Stopwatch
+from services.table.hands import Order
+from services.table.mailbox import TICKS, Mailboxes
+from services.table.seats import Sitter
+from services.table.state import Blob, Config, Remembered, Table, TableStatus, tombstone
+from services.table.store import Store
+from services.table.stored import Commit, Committed, Conflict, ShardClosed, Stored
+
+CONFLICTS_MAX: Final = 8
+"""Times that a change is made anew because another replica was first."""
+FAULTS_MAX: Final = 5
+"""Ticks in a row that fail by our own fault before the table is paused."""
+RESERVE_TIMEOUT_S: Final = 2.0
+RESERVE_ATTEMPTS: Final = 2
+FORGET_FROM: Final = 16
+"""Remembered reservations from which a new one makes us look which can be forgotten."""
+
+CONFLICTS: Final = Counter(
+    "doorcard_table_conflicts", "Changes made anew on another's.", registry=REGISTRY
+)
+FAULTS: Final = Counter(
+    "doorcard_table_tick_faults", "Ticks that failed by our own fault.", registry=REGISTRY
+)
+PAUSED_BY_US: Final = Counter(
+    "doorcard_tables_paused_by_fault", "Tables paused after failing ticks.", registry=REGISTRY
+)
+
+R = TypeVar("R")
+Change = Callable[[Draft], Awaitable[R]]
+Published = Callable[[str, int, Mapping[str, bytes]], None]
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Tables:
+    """The tables as this replica serves them.
+
+    may_deal: whether a new hand may begin on a shard. kept_max: decoded tables that are kept in
+    memory. published: is told of every commit made here: table, version, audience -> encoded frame.
+    has_stream: whether a player has a table open on a `Play` stream here.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        services: Services,
+        may_deal: Callable[[int], Awaitable[bool]],
+        *,
+        replica_id: str,
+        kept_max: int = 4096,
+    ) -> None:
+        self.published: Published = _unpublished
+        self.has_stream: Callable[[str, str], bool] = lambda _table, _player: False
+        self._store = store
+        self._services = services
+        self._may_deal = may_deal
+        self._replica_id = replica_id
+        self._kept_max = kept_max
+        self._kept: OrderedDict[str, Table] = OrderedDict()
+        self._boxes = Mailboxes()
+        self._ticks: dict[str, asyncio.Future[None]] = {}
+        self._faults: dict[str, int] = {}
+
+    # What players do
+
+    def act(self, table_id: str, order: Order, arrived_s: float) -> "asyncio.Future[int]":
+        """Act in a hand; the version of the commit that took it. Queued before this returns.
+
+        arrived_s: `time.perf_counter()` when it came. Raises ResourceExhausted at once; the future,
+        what `hands.act` raises.
+        """
+
+        async def change(draft: Draft) -> int:
+            return await hands.act(draft, order)
+
+        return self._submit(table_id, order.player_id, order.kind.name.lower(), change, arrived_s)
+
+    async def take_seat(
+        self,
+        table_id: str,
+        player_id: str,
+        name: str,
+        request_id: str,
+        *,
+        number: int | None,
+        buy_in: int,
+    ) -> tuple[int, int, str]:
+        """Reserve the buy-in and sit down: (seat, version, sitting id)."""
+        began_s = monotonic_s()
+        sitting = money.sitting_of(player_id, table_id, request_id)
+        reservation = money.reservation_of(player_id, table_id, request_id)
+        sitter = Sitter(
+            player_id=player_id,
+            name=name,
+            number=number,
+            buy_in=buy_in,
+            sitting=sitting.bytes,
+            reservation=reservation.bytes,
+            began_s=began_s,
+            pending=False,
+            connection=self._replica_id if self.has_stream(table_id, player_id) else "",
+        )
+        table = await self.read(table_id)
+        seated = seats.seated_at(table, sitter)
+        if seated is not None:
+            return seated, table.version, str(sitting)
+        error = seats.refusal(table, sitter)
+        if error is not None:
+            raise error
+        made: wallet_pb2.ReserveBuyInResponse = await call(
+            self._services.wallet.ReserveBuyIn,
+            wallet_pb2.ReserveBuyInRequest(
+                reservation_id=str(reservation),
+                player_id=player_id,
+                table_id=table_id,
+                sitting_id=str(sitting),
+                amount=buy_in,
+                currency=table.blob.config.currency,
+            ),
+            timeout_s=RESERVE_TIMEOUT_S,
+            attempts=RESERVE_ATTEMPTS,
+        )
+        pending = made.reservation.state == wallet_pb2.RESERVATION_STATE_PENDING
+        reserved = replace(sitter, pending=pending)
+
+        async def change(draft: Draft) -> tuple[int, int] | DoorcardError:
+            if len(draft.table.blob.remembered) >= FORGET_FROM:
+                seats.forget(draft.table, draft.now_ms, await self._undrained_age_ms(table_id))
+            taken = await seats.take(draft, reserved)
+            return taken if isinstance(taken, DoorcardError) else (taken, draft.version_after)
+
+        taken = await self._do(table_id, player_id, "take_seat", change)
+        if isinstance(taken, DoorcardError):
+            raise taken
+        return (*taken, str(sitting))
+
+    async def leave(self, table_id: str, player_id: str) -> tuple[int, bool]:
+        """Leave the table: (version, whether he is out now)."""
+
+        async def change(draft: Draft) -> tuple[int, bool]:
+            left = await hands.leave(draft, player_id)
+            return draft.version_after, left
+
+        return await self._do(table_id, player_id, "leave_seat", change)
+
+    async def sit_out(self, table_id: str, player_id: str) -> int:
+        """Be dealt no further hands; the version at which it holds."""
+
+        async def change(draft: Draft) -> int:
+            return await seats.sit_out(draft, player_id)
+
+        return await self._do(table_id, player_id, "sit_out", change)
+
+    async def sit_back(self, table_id: str, player_id: str) -> int:
+        """Be dealt in again; the version at which it holds."""
+
+        async def change(draft: Draft) -> int:
+            return await seats.sit_back(draft, player_id)
+
+        return await self._do(table_id, player_id, "sit_back", change)
+
+    async def connect(self, table_id: str, player_id: str, *, there: bool) -> None:
+        """A `Play` stream of his opened here, or his last one here closed."""
+
+        async def change(draft: Draft) -> None:
+            await seats.connect(draft, player_id, self._replica_id, there=there)
+
+        await self._do(table_id, TICKS, "connect", change)
+
+    # What the room does
+
+    async def create(self, table_id: str, config: Config) -> Table:
+        """Create a table, or find the one that the same request created.
+
+        Raises AlreadyExists when another request did.
+        """
+        table = Table(table_id, None, Blob(config, TableStatus.OPEN))
+        present = await self._create(table, outbox=())
+        if present is None:
+            return table
+        if present.blob.config.request_digest != config.request_digest:
+            raise AlreadyExists("TABLE_EXISTS", "this request id created another table")
+        return present
+
+    async def tick(self, table_id: str) -> None:
+        """Something is due. Failures are counted and logged here; nothing is raised."""
+        ticking = self._ticks.get(table_id)
+        if ticking is None:
+            arrived_s = time.perf_counter()
+            try:
+                ticking = self._boxes.submit(
+                    table_id, TICKS, lambda: self._tick(table_id, arrived_s)
+                )
+            except DoorcardError:
+                return
+            self._ticks[table_id] = ticking
+            ticking.add_done_callback(lambda _: self._ticks.pop(table_id, None))
+        await asyncio.shield(ticking)
+
+    async def resolve_reservation(
+        self, table_id: str, reservation_id: str, sitting_id: str
+    ) -> bool:
+        """What becomes of an old reservation: True if it was seated; else it is refused for good
+        and goes back.
+        """
+        reservation = money.bytes_of(reservation_id)
+        stored = await self._store.load(table_id)
+        if stored is None and await self._bury(table_id, reservation_id, sitting_id):
+            return False
+
+        async def change(draft: Draft) -> bool:
+            return await seats.resolve(draft, reservation)
+
+        return await self._do(table_id, TICKS, "resolve", change, tombstones=True)
+
+    async def pause(self, table_id: str, request_id: str, reason: str) -> int:
+        """No new hand begins, clocks stand still; the version at which it holds."""
+        logger.info("table_pausing", table=table_id, request=request_id, reason=reason)
+
+        async def change(draft: Draft) -> int:
+            return await hands.pause(draft, reason)
+
+        return await self._do(table_id, TICKS, "pause", change)
+
+    async def resume(self, table_id: str, request_id: str) -> int:
+        """Go on after a pause; the version at which it holds."""
+        logger.info("table_resuming", table=table_id, request=request_id)
+        return await self._do(table_id, TICKS, "resume", hands.resume)
+
+    async def void(self, table_id: str, request_id: str, reason: str) -> int:
+        """Give every stake of the running hand back; the version at which it holds."""
+        logger.info("table_voiding", table=table_id, request=request_id, reason=reason)
+
+        async def change(draft: Draft) -> int:
+            return await hands.void(draft, reason)
+
+        return await self._do(table_id, TICKS, "void", change)
+
+    # Reading
+
+    async def read(self, table_id: str) -> Table:
+        """The table as it is in the store; not to be changed, nor kept over an await.
+
+        Raises NotFound (TABLE_UNKNOWN).
+        """
+        kept = self._kept.get(table_id)
+        if kept is not None and not self._boxes.busy(table_id):
+            current = await self._is_current(kept)
+            if current and not self._boxes.busy(table_id):
+                return kept
+        table = await self._load(table_id)
+        if table is None or table.is_tombstone:
+            raise _unknown()
+        return table
+
+    async def view(self, table_id: str, viewer: str) -> table_pb2.TableView:
+        """The table as the viewer may see it."""
+        return views.view(await self.read(table_id), viewer)
+
+    def busy(self, table_id: str) -> bool:
+        """Whether a command of the table waits or runs here."""
+        return self._boxes.busy(table_id)
+
+    async def emptied(self) -> None:
+        """Return when no command waits or runs."""
+        await self._boxes.emptied()
+
+    # A change, step by step
+
+    async def _do(
+        self, table_id: str, sender: str, label: str, change: Change[R], *, tombstones: bool = False
+    ) -> R:
+        arrived_s = time.perf_counter()
+        submitted = self._submit(table_id, sender, label, change, arrived_s, tombstones=tombstones)
+        # Who stops waiting does not take back what may be committed already.
+        return await asyncio.shield(submitted)
+
+    def _submit(
+        self,
+        table_id: str,
+        sender: str,
+        label: str,
+        change: Change[R],
+        arrived_s: float,
+        *,
+        tombstones: bool = False,
+    ) -> "asyncio.Future[R]":
+        async def work() -> R:
+            watch = Stopwatch(label, arrived_s)
+            try:
+                result = await self._apply(table_id, change, watch, tombstones=tombstones)
+            except DoorcardError as error:
+                watch.stop("failed" if error.code in OUR_FAULT else "refused")
+                raise
+            except Exception as error:
+                watch.stop("failed")
+                logger.error("table_fault", table=table_id, action=label, exc_info=error)
+                raise Internal("TABLE_FAULT", "the table could not do it") from error
+            watch.stop("ok")
+            return result
+
+        return self._boxes.submit(table_id, sender, work)
+
+    async def _apply(
+        self, table_id: str, change: Change[R], watch: Stopwatch, *, tombstones: bool = False
+    ) -> R:
+        table = self._kept.get(table_id)
+        fresh = False
+        for _ in range(CONFLICTS_MAX):
+            if table is None:
+                table, fresh = await self._load(table_id), True
+            if table is None or (table.is_tombstone and not tombstones):
+                raise _unknown()
+            draft = Draft(table, self._store.now_ms(), self._services, watch)
+            refused: DoorcardError | None = None
+            try:
+                result = await change(draft)
+            except DoorcardError as error:
+                refused = error
+            except BaseException:
+                self._kept.pop(table_id, None)
+                raise
+            if refused is None and draft.changed:
+                present = await self._commit(draft)
+                if present is None:
+                    if draft.go_on:
+                        await self._go_on(table_id)
+                    return result
+                table, fresh = present, True
+                continue
+            current = fresh or await self._is_current(table)
+            if current:
+                self._keep_if_untouched(table)
+                if refused is not None:
+                    raise refused
+                return result
+            self._kept.pop(table_id, None)
+            table = None
+        raise Aborted("TABLE_BUSY", "other changes came first each time", retry_after_ms=100)
+
+    async def _commit(self, draft: Draft) -> Table | None:
+        """None when it is committed; else the table as another replica left it."""
+        table = draft.table
+        with draft.watch.stage("commit"):
+            try:
+                commit, frames = self._commit_of(draft)
+                outcome = await self._store.commit(commit)
+            except BaseException:
+                self._kept.pop(table.table_id, None)
+                raise
+        if isinstance(outcome, Committed):
+            table.stored = Stored(outcome.version, outcome.tag, commit.blob)
+            self._keep(table)
+            self.published(table.table_id, outcome.version, frames)
+            return None
+        self._kept.pop(table.table_id, None)
+        if isinstance(outcome, Conflict):
+            CONFLICTS.inc()
+            present = Table.load(table.table_id, outcome.present)
+            self._keep(present)
+            return present
+        if isinstance(outcome, ShardClosed):
+            raise outcome.error()
+        raise _too_early()
+
+    def _commit_of(self, draft: Draft) -> tuple[Commit, dict[str, bytes]]:
+        table, blob = draft.table, draft.table.blob
+        table.check()
+        frames = views.updates(
+            table.table_id, draft.version, draft.now_ms, draft.happened, draft.joined
+        )
+        deadline_ms = blob.due_ms + hands.GRACE_MS if table.clock_runs else blob.due_ms
+        commit = Commit(
+            table_id=table.table_id,
+            expected=table.stored,
+            blob=table.encode(),
+            event=_pack(frames),
+            deadline_ms=deadline_ms or None,
+            outbox=[entry.item(draft.now_ms) for entry in draft.outbox],
+            lobby=views.summary(table).SerializeToString() if draft.lobby else None,
+            not_before_ms=draft.not_before_ms,
+            trim_events_below=draft.trim_below,
+        )
+        return commit, frames
+
+    async def _go_on(self, table_id: str) -> None:
+        """The second commit of a deal. If it fails, the deadline of the first brings a tick."""
+        watch = Stopwatch("deal", time.perf_counter())
+        try:
+            await self._apply(table_id, hands.go_on, watch)
+        except Exception as error:
+            watch.stop("failed")
+            logger.error("deal_failed", table=table_id, exc_info=error)
+        else:
+            watch.stop("ok")
+
+    async def _tick(self, table_id: str, arrived_s: float) -> None:
+        watch = Stopwatch("tick", arrived_s)
+
+        async def change(draft: Draft) -> None:
+            between = draft.table.hand is None
+            may_deal = between and await self._may_deal(self._store.shard_of(table_id))
+            if may_deal and draft.table.blob.remembered:
+                seats.forget(draft.table, draft.now_ms, await self._undrained_age_ms(table_id))
+            await hands.tick(draft, may_deal=may_deal)
+
+        try:
+            await self._apply(table_id, change, watch)
+        except Exception as error:
+            passing = isinstance(error, DoorcardError) and (
+                error.retriable or isinstance(error, NotFound | Aborted)
+            )
+            if passing:
+                watch.stop("refused")
+            else:
+                watch.stop("failed")
+                await self._count_fault(table_id, error)
+        else:
+            watch.stop("ok")
+            self._faults.pop(table_id, None)
+
+    async def _count_fault(self, table_id: str, error: Exception) -> None:
+        FAULTS.inc()
+        faults = self._faults[table_id] = self._faults.get(table_id, 0) + 1
+        logger.error("tick_failed", table=table_id, times=faults, exc_info=error)
+        if faults < FAULTS_MAX:
+            return
+        watch = Stopwatch("pause", time.perf_counter())
+
+        async def change(draft: Draft) -> int:
+            return await hands.pause(draft, "the room cannot go on with this table")
+
+        try:
+            await self._apply(table_id, change, watch)
+        except Exception as second:
+            logger.error("pause_failed", table=table_id, exc_info=second)
+            return
+        PAUSED_BY_US.inc()
+        del self._faults[table_id]
+
+    # Loading and keeping
+
+    async def _load(self, table_id: str) -> Table | None:
+        stored = await self._store.load(table_id)
+        return None if stored is None else Table.load(table_id, stored)
+
+    async def _is_current(self, table: Table) -> bool:
+        stored = table.stored
+        if stored is None:
+            return False
+        return await self._store.version(table.table_id) == (stored.version, stored.tag)
+
+    def _keep(self, table: Table) -> None:
+        self._kept[table.table_id] = table
+        self._kept.move_to_end(table.table_id)
+        while len(self._kept) > self._kept_max:
+            self._kept.popitem(last=False)
+
+    def _keep_if_untouched(self, table: Table) -> None:
+        """After a refusal; a change that touched something before it refused leaves no trace."""
+        if table.stored is not None and table.encode() == table.stored.blob:
+            self._keep(table)
+        else:
+            self._kept.pop(table.table_id, None)
+
+    async def _undrained_age_ms(self, table_id: str) -> int:
+        return await self._store.undrained_age_ms(self._store.shard_of(table_id))
+
+    async def _create(self, table: Table, outbox: tuple[money.Entry, ...]) -> Table | None:
+        """None when it was created; else the table that was there."""
+        at_ms = self._store.now_ms()
+        line = views.summary(table).SerializeToString()
+        blob = table.encode()
+        outcome = await self._store.commit(
+            Commit(
+                table_id=table.table_id,
+                expected=None,
+                blob=blob,
+                event=_pack({}),
+                deadline_ms=None,
+                outbox=[entry.item(at_ms) for entry in outbox],
+                lobby=None if table.is_tombstone else line,
+            )
+        )
+        if isinstance(outcome, Committed):
+            table.stored = Stored(outcome.version, outcome.tag, blob)
+            return None
+        if isinstance(outcome, Conflict):
+            return Table.load(table.table_id, outcome.present)
+        if isinstance(outcome, ShardClosed):
+            raise outcome.error()
+        raise _too_early()
+
+    async def _bury(self, table_id: str, reservation_id: str, sitting_id: str) -> bool:
+        """Refuse a reservation for a table that never was; False if the table has appeared."""
+        found: wallet_pb2.GetReservationResponse = await call(
+            self._services.wallet.GetReservation,
+            wallet_pb2.GetReservationRequest(reservation_id=reservation_id),
+            timeout_s=RESERVE_TIMEOUT_S,
+            attempts=RESERVE_ATTEMPTS,
+        )
+        if found.reservation.sitting_id != sitting_id:
+            raise FailedPrecondition("SITTING_DIFFERS", "the reservation is for another sitting")
+        blob = tombstone(found.reservation.currency)
+        table = Table(table_id, None, blob)
+        refused = Remembered(self._store.now_ms(), seated=False)
+        blob.remembered[money.bytes_of(reservation_id)] = refused
+        return await self._create(table, (money.release_of(table, reservation_id),)) is None
+
+
+def _too_early() -> Unavailable:
+    """A time-out came before its time by the store's clock; the next tick finds it due."""
+    return Unavailable("TOO_EARLY", "it is not yet time", retry_after_ms=hands.GRACE_MS)
+
+
+def _unknown() -> NotFound:
+    return NotFound("TABLE_UNKNOWN", "there is no such table")
+
+
+def _unpublished(_table_id: str, _version: int, _frames: Mapping[str, bytes]) -> None:
+    """Nobody listens yet."""

@@ -1,0 +1,325 @@
+"""Who may see what: the only place that knows whether a card is somebody's to see.
+
+A viewer is a player id, or `PUBLIC` for everybody. Cards that are not his never get into the
+message, so there is nothing that could be left in by mistake. Everything is encoded once: an
+encoded frame is the bytes of a `PlayResponse` with that one frame, so that frames put one after
+another are a message (of `WatchTableResponse` too, which has them in the same field).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from doorcard.game.v1 import game_pb2
+from doorcard.shuffler.v1 import shuffler_pb2
+from doorcard.table.v1 import table_pb2
+from doorcard.wallet.v1 import wallet_pb2
+
+from services.game import pots
+from services.game.cards import card_name
+from services.game.events import COMMUNITY, Event, EventKind
+from services.game.rulebook import Game
+from services.game.wants import Act, Legal
+from services.runtime.clock import timestamp
+from services.table.state import Config, Played, Seat, Table, unpack_rulebook
+
+PUBLIC: Final = ""
+"""The viewer that stands for everybody, spectators included."""
+
+GAMES: Final = {
+    Game.HIGH: game_pb2.GAME_HIGH,
+    Game.HI_LO: game_pb2.GAME_HI_LO,
+    Game.RAZZ: game_pb2.GAME_RAZZ,
+}
+PARTS: Final = (game_pb2.POT_PART_WHOLE, game_pb2.POT_PART_HIGH, game_pb2.POT_PART_LOW)
+
+
+class Told(NamedTuple):
+    """One thing that happened, as everybody learns it and as one player does beside."""
+
+    public: table_pb2.TableEvent
+    owner: str = ""
+    """The player of `private`."""
+    private: table_pb2.TableEvent | None = None
+
+
+def view(table: Table, viewer: str) -> table_pb2.TableView:
+    """The table as the viewer may see it."""
+    blob = table.blob
+    shown = table_pb2.TableView(
+        config=config(table.table_id, blob.config),
+        version=table.version,
+        state=table_pb2.TableState.ValueType(blob.status),
+        seats=[seat(table, number) for number in sorted(blob.seats)],
+        hands=blob.hands,
+    )
+    if blob.hand is not None:
+        shown.hand.CopyFrom(_hand(table, viewer))
+    return shown
+
+
+def told(
+    played: Played, owner: str = "", proof: shuffler_pb2.DrawnCard | None = None
+) -> Told | None:
+    """How an event of a hand is told. None where the players learn it in other words.
+
+    owner: the player of the seat that a card was dealt to. proof: what the shuffler said of it.
+    """
+    public = hand_event(played, seen=_is_public(played.event), proof=proof)
+    if public is None:
+        return None
+    event = table_pb2.TableEvent(hand=public)
+    if played.event[0] != EventKind.DEALT or _is_public(played.event):
+        return Told(event)
+    private = hand_event(played, seen=True, proof=proof)
+    return Told(event, owner, table_pb2.TableEvent(hand=private))
+
+
+def updates(
+    table_id: str, version: int, at_ms: int, happened: Sequence[Told], joined: Iterable[str] = ()
+) -> dict[str, bytes]:
+    """Audience -> encoded frame of what a version changed: everybody, and each player for himself.
+
+    joined: players who took a seat; they get an empty entry, by which the replica that has their
+    stream knows.
+    """
+    at = timestamp(at_ms)
+    frames = dict.fromkeys(joined, b"")
+    frames[PUBLIC] = frame(
+        table_id,
+        update=table_pb2.TableUpdate(
+            version=version, at=at, events=[each.public for each in happened]
+        ),
+    )
+    for owner in {each.owner: None for each in happened if each.private is not None}:
+        own = [each.private for each in happened if each.owner == owner and each.private]
+        update = table_pb2.TableUpdate(version=version, at=at, events=own)
+        frames[owner] = frame(table_id, update=update)
+    return frames
+
+
+def frame(
+    table_id: str,
+    *,
+    snapshot: table_pb2.TableView | None = None,
+    update: table_pb2.TableUpdate | None = None,
+    result: table_pb2.RequestResult | None = None,
+    reconnect: table_pb2.Reconnect | None = None,
+) -> bytes:
+    """One encoded frame."""
+    one = table_pb2.PlayResponseFrame(
+        table_id=table_id, snapshot=snapshot, update=update, result=result, reconnect=reconnect
+    )
+    return table_pb2.PlayResponse(frames=[one]).SerializeToString()
+
+
+def config(table_id: str, stored: Config) -> table_pb2.TableConfig:
+    """What a table is."""
+    shown = table_pb2.TableConfig(
+        table_id=table_id, name=stored.name, seats=stored.seats, currency=stored.currency
+    )
+    if stored.rulebook:
+        rulebook = unpack_rulebook(stored.rulebook)
+        shown.game = GAMES[rulebook.game]
+        shown.rulebook = rulebook.name
+        shown.rulebook_sha256 = rulebook_sha256(stored.rulebook)
+        shown.stake.CopyFrom(stake(stored))
+    if stored.rake_schedule:
+        schedule = wallet_pb2.RakeSchedule.FromString(stored.rake_schedule)
+        shown.rake_schedule_id = schedule.schedule_id
+        shown.rake_schedule_version = schedule.version
+    return shown
+
+
+def summary(table: Table) -> table_pb2.TableSummary:
+    """The table's line in the lobby."""
+    return table_pb2.TableSummary(
+        config=config(table.table_id, table.blob.config),
+        state=table_pb2.TableState.ValueType(table.blob.status),
+        players=len(table.blob.seats),
+        hands=table.blob.hands,
+    )
+
+
+def seat(table: Table, number: int) -> table_pb2.Seat:
+    """A taken seat."""
+    stored: Seat = table.blob.seats[number]
+    return table_pb2.Seat(
+        seat=number,
+        player_id=stored.player_id,
+        name=stored.name,
+        stack=table.behind(number),
+        state=table_pb2.SeatState.ValueType(stored.status),
+        connected=bool(stored.connection),
+    )
+
+
+def turn(table: Table) -> table_pb2.Turn | None:
+    """Whose turn it is; None while it is nobody's."""
+    want = table.hand.want if table.hand is not None else None
+    if not isinstance(want, Act):
+        return None
+    shown = table_pb2.Turn(turn=want.turn, seat=want.seat, legal=legal(want.legal))
+    if table.clock_runs:
+        shown.deadline.CopyFrom(timestamp(table.blob.due_ms))
+    return shown
+
+
+def legal(offered: Legal) -> game_pb2.LegalActions:
+    """What the player to act may do."""
+    kind = offered.wager_kind if offered.wagers else game_pb2.ACTION_KIND_UNSPECIFIED
+    return game_pb2.LegalActions(
+        fold=offered.fold,
+        check=offered.check,
+        call=offered.call,
+        bring_in=offered.bring_in,
+        wager_kind=game_pb2.ActionKind.ValueType(kind),
+        wagers=offered.wagers,
+    )
+
+
+def stake(stored: Config) -> game_pb2.Stake:
+    """The table's fixed amounts."""
+    name, ante, bring_in, small_bet, big_bet, buy_in_min, buy_in_max = stored.stake
+    return game_pb2.Stake(
+        name=name,
+        ante=ante,
+        bring_in=bring_in,
+        small_bet=small_bet,
+        big_bet=big_bet,
+        buy_in_min=buy_in_min,
+        buy_in_max=buy_in_max,
+    )
+
+
+@lru_cache(maxsize=256)
+def rulebook_sha256(packed: bytes) -> bytes:
+    """32 bytes that name the settings of a packed rulebook."""
+    return bytes.fromhex(unpack_rulebook(packed).sha256())
+
+
+def hand_event(
+    played: Played, *, seen: bool, proof: shuffler_pb2.DrawnCard | None = None
+) -> game_pb2.HandEvent | None:
+    """An event of a hand on the wire; a dealt card and its proof only if `seen`."""
+    event = played.event
+    make = _MAKERS.get(event[0])
+    if make is not None:
+        return make(event)
+    if event[0] != EventKind.DEALT:
+        return None
+    _, number, card, up = event
+    dealt = game_pb2.HandEvent.Dealt(seat=number, up=up, position=played.position)
+    if seen:
+        dealt.card = card_name(card)
+        if proof is not None:
+            dealt.salt = proof.salt
+            dealt.path.extend(proof.path)
+    return game_pb2.HandEvent(dealt=dealt)
+
+
+def _is_public(event: Event) -> bool:
+    return event[0] != EventKind.DEALT or bool(event[3])
+
+
+def _hand(table: Table, viewer: str) -> table_pb2.HandView:
+    running, hand = table.blob.hand, table.hand
+    if running is None or hand is None:
+        raise ValueError("no hand is running")
+    up: dict[int, list[str]] = {number: [] for number in running.seats}
+    down: dict[int, list[str]] = {number: [] for number in running.seats}
+    community = ""
+    round_over = hand.result is not None
+    tabled = set()
+    for event, _ in table.played:
+        if event[0] == EventKind.DEALT:
+            if event[1] == COMMUNITY:
+                community = card_name(event[2])
+            else:
+                (up if event[3] else down)[event[1]].append(card_name(event[2]))
+        elif event[0] == EventKind.SHOWN:
+            tabled.add(event[1])
+    shown = table_pb2.HandView(
+        hand_id=running.hand_id,
+        street=hand.street,
+        button=running.button,
+        deck_root=running.decks[-1].root,
+        pots=_pots(table),
+        turn=turn(table),
+        community=community,
+    )
+    bets, put_in = hand.bets, hand.put_in
+    for number in running.seats:
+        mine = viewer != PUBLIC and table.blob.seats[number].player_id == viewer
+        shown.seats.add(
+            seat=number,
+            up_cards=up[number],
+            down_count=len(down[number]),
+            down_cards=down[number] if mine or number in tabled else (),
+            bet=0 if round_over else bets[number],
+            put_in=put_in[number],
+            folded=number in hand.folded,
+            all_in=number in hand.all_in,
+        )
+    return shown
+
+
+def _pots(table: Table) -> list[game_pb2.Pot]:
+    hand = table.hand
+    if hand is None:
+        return []
+    if hand.result is not None:
+        return [pot(*each) for each in hand.result.pots]
+    bets = hand.bets
+    before = {number: total - bets[number] for number, total in hand.put_in.items()}
+    return [pot(amount, seats) for amount, seats in pots.layers(before, hand.folded)]
+
+
+def pot(amount: int, seats: Iterable[int]) -> game_pb2.Pot:
+    """A pot."""
+    return game_pb2.Pot(amount=amount, seats=seats)
+
+
+def award(event: Event) -> game_pb2.Award:
+    """An AWARDED event."""
+    _, index, number, amount, part, name = event
+    return game_pb2.Award(pot=index, seat=number, amount=amount, part=PARTS[part], hand_name=name)
+
+
+def _seat_amount(event: Event) -> game_pb2.HandEvent.SeatAmount:
+    return game_pb2.HandEvent.SeatAmount(seat=event[1], amount=event[2])
+
+
+_MAKERS: Final[dict[int, Callable[[Event], game_pb2.HandEvent]]] = {
+    EventKind.ANTE: lambda e: game_pb2.HandEvent(ante=_seat_amount(e)),
+    EventKind.STREET: lambda e: game_pb2.HandEvent(street=e[1]),
+    EventKind.BURNED: lambda e: game_pb2.HandEvent(burned=e[1]),
+    EventKind.BROUGHT_IN: lambda e: game_pb2.HandEvent(brought_in=_seat_amount(e)),
+    EventKind.COMPLETED: lambda e: game_pb2.HandEvent(completed=_seat_amount(e)),
+    EventKind.BET: lambda e: game_pb2.HandEvent(bet=_seat_amount(e)),
+    EventKind.RAISED: lambda e: game_pb2.HandEvent(raised=_seat_amount(e)),
+    EventKind.CALLED: lambda e: game_pb2.HandEvent(called=_seat_amount(e)),
+    EventKind.CHECKED: lambda e: game_pb2.HandEvent(checked=e[1]),
+    EventKind.FOLDED: lambda e: game_pb2.HandEvent(folded=e[1]),
+    EventKind.ALL_IN: lambda e: game_pb2.HandEvent(all_in=e[1]),
+    EventKind.TIMED_OUT: lambda e: game_pb2.HandEvent(timed_out=e[1]),
+    EventKind.PROTECTED: lambda e: game_pb2.HandEvent(protected=e[1]),
+    EventKind.LEFT: lambda e: game_pb2.HandEvent(left=e[1]),
+    EventKind.UNCALLED: lambda e: game_pb2.HandEvent(uncalled=_seat_amount(e)),
+    EventKind.POTS: lambda e: game_pb2.HandEvent(
+        pots=game_pb2.HandEvent.Pots(pots=[pot(*each) for each in e[1]])
+    ),
+    EventKind.RAKED: lambda e: game_pb2.HandEvent(raked=game_pb2.HandEvent.Raked(shares=e[1])),
+    EventKind.SHOWN: lambda e: game_pb2.HandEvent(
+        shown=game_pb2.HandEvent.Shown(
+            seat=e[1], cards=[card_name(card) for card in e[2]], hand_name=e[3]
+        )
+    ),
+    EventKind.MUCKED: lambda e: game_pb2.HandEvent(mucked=e[1]),
+    EventKind.AWARDED: lambda e: game_pb2.HandEvent(awarded=award(e)),
+    EventKind.ENDED: lambda _: game_pb2.HandEvent(ended=""),
+    EventKind.VOIDED: lambda _: game_pb2.HandEvent(ended="void: every stake went back"),
+}
+"""Events that hold nothing but what everybody sees: not DEALT. RESHUFFLED is told by the new deck's
+root.
+"""
