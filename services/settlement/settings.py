@@ -1,0 +1,112 @@
+"""Settings of the settlement's two processes, worker and beat."""
+
+from typing import Any, Final, Literal
+
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
+
+from services.runtime.listen import split_listen
+from services.runtime.settings import Addresses, ServiceSettings, default_address
+
+WORKERS_MIN: Final = 3
+"""Mails and the reconciler keep one child each busy at most: one is always left to drain."""
+
+
+class SettlementSettings(ServiceSettings):
+    """What worker and beat share, `DOORCARD_*`."""
+
+    broker_url: SecretStr = Field(default=SecretStr(""))
+    """redis:// URL of the broker, a Redis of settlement's own. Default from `PORTS`."""
+
+    currencies: Addresses = ("XTS",)
+    """ISO 4217 codes whose sums over the whole ledger are checked, separated by commas."""
+
+    rpc_timeout_seconds: float = Field(default=5.0, gt=0, le=10)
+    """Deadline of one call to table, wallet or history."""
+
+    @field_validator("broker_url", mode="after")
+    @classmethod
+    def _default_broker(cls, value: SecretStr) -> SecretStr:
+        url = value.get_secret_value() or f"redis://{default_address('broker')}/0"
+        if not url.startswith(("redis://", "rediss://")):
+            raise ValueError("must be a redis:// or rediss:// URL")
+        return SecretStr(url)
+
+    @field_validator("currencies", mode="before")
+    @classmethod
+    def _codes(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("currencies", mode="after")
+    @classmethod
+    def _three_letters(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for code in value:
+            if not (len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()):
+                raise ValueError(f"{code!r} is not an ISO 4217 code")
+        return value
+
+
+class WorkerSettings(SettlementSettings):
+    """The worker's."""
+
+    service: str = "settlement-worker"
+
+    worker_children: int = Field(default=WORKERS_MIN, ge=WORKERS_MIN, le=64)
+    """Processes that work."""
+
+    soft_shutdown_seconds: float = Field(default=3.0, ge=0, le=60)
+    """How long running tasks may go on after SIGTERM; what is not done by then is done again."""
+
+    drain_batch: int = Field(default=50, ge=1, le=500)
+    """Entries read, applied and archived at a time."""
+
+    confirm_seconds: float = Field(default=1.0, ge=0, le=5)
+    """Between the two measurements that must agree before a difference is believed."""
+
+    reservation_age_seconds: float = Field(default=120.0, ge=31)
+    """A pending reservation older than this is put to its table; a TakeSeat lives 30 s at most."""
+
+    smtp_address: str = ""
+    """host:port of the mail server. Default from `PORTS`."""
+
+    smtp_security: Literal["none", "starttls", "tls"] = "none"
+
+    smtp_username: str = ""
+    """Empty: no authentication."""
+
+    smtp_password: SecretStr = SecretStr("")
+
+    smtp_timeout_seconds: float = Field(default=5.0, gt=0, le=10)
+    """For each answer of the mail server."""
+
+    mail_from: str = Field(default="hands@doorcard.example", pattern=r"^[^@\s<>]+@[A-Za-z0-9.-]+$")
+    """Sender; its domain also ends the Message-IDs."""
+
+    @field_validator("smtp_address", mode="after")
+    @classmethod
+    def _default_smtp(cls, value: str) -> str:
+        if not value:
+            return default_address("smtp")
+        split_listen(value)
+        return value
+
+    @field_validator("smtp_username", mode="after")
+    @classmethod
+    def _no_open_password(cls, value: str, info: ValidationInfo) -> str:
+        if value and info.data.get("smtp_security") == "none":
+            raise ValueError("a password goes over starttls or tls only")
+        return value
+
+
+class BeatSettings(SettlementSettings):
+    """Beat's."""
+
+    service: str = "settlement-beat"
+
+    drain_every_seconds: float = Field(default=1.0, gt=0, le=60)
+    mails_every_seconds: float = Field(default=1.0, gt=0, le=60)
+    reconcile_every_seconds: float = Field(default=30.0, gt=0, le=3600)
+
+    wallet_wait_seconds: float = Field(default=60.0, ge=0, le=600)
+    """How long to ask wallet at start for the number of shards before giving up."""
