@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from services.game import pots
-from services.game.betting import NOBODY, Betting
-from services.game.boards import RANK_UNIT, Boards
+from services.game.betting import NOBODY
+from services.game.boards import RANK_UNIT
 from services.game.events import COMMUNITY, WHOLE, Event, EventKind
 from services.game.invariant import require
 from services.game.refusals import (
@@ -23,9 +23,9 @@ from services.game.refusals import (
     not_offered,
     not_wanted,
 )
-from services.game.rulebook import BringInRule, Game, TieBreak, TimeOut
+from services.game.rulebook import BringInRule, TimeOut
 from services.game.setup import SEATS_MAX, HandResult, HandSetup
-from services.game.stub import Stub
+from services.game.state import HandState
 from services.game.wants import (
     Act,
     ActionKind,
@@ -87,8 +87,6 @@ _WAGERED: Final = {
     int(ActionKind.RAISE): EventKind.RAISED,
 }
 
-_SUIT: Final = TieBreak.SUIT
-_RAZZ: Final = Game.RAZZ
 _FORCED: Final = BringInRule.FORCED
 _PROTECTS: Final = TimeOut.ALL_IN_IF_INVESTED
 
@@ -97,66 +95,11 @@ _UP: Final = tuple((seat, True) for seat in range(SEATS_MAX))
 _DOWN: Final = tuple((seat, False) for seat in range(SEATS_MAX))
 
 
-class Hand:
+class Hand(HandState):
     """One hand. Every input method checks first and raises Refused, changing nothing; else it
     returns the events that follow."""
 
-    __slots__ = (
-        "_b",
-        "_boards",
-        "_cards",
-        "_left",
-        "_net_pots",
-        "_place",
-        "_seat",
-        "_seen",
-        "_stub",
-        "betting_is_over",
-        "community",
-        "inputs",
-        "over",
-        "result",
-        "setup",
-        "street",
-        "tabled",
-        "turn",
-        "want",
-    )
-
-    def __init__(self, setup: HandSetup) -> None:
-        self.setup: Final = setup
-        seats, stacks = setup.seats, setup.stacks
-        first = seats.index(setup.button) + 1
-        # Places count clockwise from the left of the button, so that the lowest is the nearest.
-        self._seat: list[int] = list(seats[first:] + seats[:first])
-        self._place: dict[int, int] = {seat: i for i, seat in enumerate(self._seat)}
-        rulebook = setup.rulebook
-        self._b: Betting = Betting(rulebook, setup.stake, list(stacks[first:] + stacks[:first]))
-        self._stub: Stub = Stub(rulebook.burn_cards, rulebook.short_deck)
-        by_suit = rulebook.first_to_act_tie is _SUIT
-        self._boards: Boards = Boards(len(seats), rulebook.game is _RAZZ, by_suit)
-        self._cards: list[list[int]] = [[] for _ in seats]
-        self._seen: int = 0
-        self._left: int = 0
-        self._net_pots: tuple[pots.Pot, ...] = ()
-        self.want: Want | None = None
-        """What the hand waits for; None before `start` and after the end."""
-        self.street: int = 0
-        """3 to 7; 0 before the start."""
-        self.turn: int = 0
-        """Number of the decision in the hand."""
-        self.community: int = NOBODY
-        """The card that is everybody's seventh, or -1."""
-        self.betting_is_over: bool = False
-        """Nobody will be asked any more (RULES.md, 3, price)."""
-        self.tabled: bool = False
-        """Hands lie face up before the showdown (RULES.md, 6)."""
-        self.over: bool = False
-        """The hand has ended."""
-        self.result: HandResult | None = None
-        """How it ended."""
-        self.inputs: list[tuple[Any, ...]] = []
-        """Everything fed so far: tuples of ints and strings for `replay`."""
+    __slots__ = ()
 
     @staticmethod
     def replay(setup: HandSetup, inputs: Iterable[Sequence[Any]]) -> "Hand":
@@ -189,71 +132,11 @@ class Hand:
             return self.void()
         raise ValueError(f"no such input: {kind}")
 
-    # What is on the table
-
-    @property
-    def seats(self) -> tuple[int, ...]:
-        """The seats dealt in, clockwise from the left of the button."""
-        return tuple(self._seat)
-
-    @property
-    def stacks(self) -> dict[int, int]:
-        """Chips behind, by seat."""
-        return dict(zip(self._seat, self._b.stack, strict=True))
-
-    @property
-    def put_in(self) -> dict[int, int]:
-        """Antes and bets of the hand, by seat."""
-        return dict(zip(self._seat, self._b.put_in, strict=True))
-
-    @property
-    def bets(self) -> dict[int, int]:
-        """What is in for the running round, by seat."""
-        return dict(zip(self._seat, self._b.paid, strict=True))
-
-    @property
-    def to(self) -> int:
-        """The highest amount in of the running round."""
-        return self._b.to
-
-    @property
-    def folded(self) -> frozenset[int]:
-        """Seats out of the hand."""
-        return frozenset(
-            s for s, stands in zip(self._seat, self._b.standing, strict=True) if not stands
-        )
-
-    @property
-    def all_in(self) -> frozenset[int]:
-        """Seats that are in and cannot act: no chips behind, or playing for what they put in."""
-        b = self._b
-        return frozenset(
-            seat for i, seat in enumerate(self._seat) if b.standing[i] and not b.active[i]
-        )
-
-    @property
-    def left(self) -> frozenset[int]:
-        """Seats whose players left in mid-hand."""
-        return frozenset(seat for i, seat in enumerate(self._seat) if self._left >> i & 1)
-
-    def cards(self, seat: int) -> tuple[int, ...]:
-        """A seat's own cards in the order dealt."""
-        return tuple(self._cards[self._place[seat]])
-
-    def up_cards(self, seat: int) -> tuple[int, ...]:
-        """Its up cards: the board."""
-        return tuple(self._boards.up[self._place[seat]])
-
-    def down_cards(self, seat: int) -> tuple[int, ...]:
-        """Its down cards."""
-        cards = self._cards[self._place[seat]]
-        return tuple(cards[:2] + cards[6:])
-
     # Inputs
 
     def start(self) -> list[Event]:
         """Everybody posts his ante; then the hand wants cards."""
-        if self.street:
+        if self.street or self.over:
             raise not_wanted("START", "a start")
         self.inputs.append((_START,))
         events: list[Event] = []
@@ -580,7 +463,7 @@ class Hand:
         visible hand; then clockwise (RULES.md, 6)."""
         b = self._b
         first = b.last_wager if b.last_wager >= 0 else b.first
-        if first < 0 or self.street < 7:
+        if first < 0:
             first = self._boards.best(self._b.standing)
         seats = self._seat
         places = range(first, first + len(seats))

@@ -1,6 +1,8 @@
 """What must hold in every hand, whatever is drawn, done, or left undone."""
 
+import inspect
 import random
+from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -87,10 +89,21 @@ def state(thing: Any) -> Any:
         return [state(item) for item in thing]
     if isinstance(thing, dict):
         return {key: state(item) for key, item in thing.items()}
-    slots = [s for kind in type(thing).__mro__ for s in getattr(kind, "__slots__", ())]
-    if not slots or isinstance(thing, HandSetup):
+    if isinstance(thing, int | str | HandSetup) or thing is None:
         return thing
-    return {slot: state(getattr(thing, slot)) for slot in slots}
+    kind: Any = type(thing)
+    return {field: state(getattr(thing, field)) for field in _fields(kind)}
+
+
+@lru_cache
+def _fields(kind: type) -> list[str]:
+    """The slots of a class in Python or of a compiled one."""
+    members = [(name, getattr(kind, name, None)) for name in dir(kind) if name[:2] != "__"]
+    return [
+        name
+        for name, member in members
+        if inspect.ismemberdescriptor(member) or inspect.isgetsetdescriptor(member)
+    ]
 
 
 @settings(max_examples=150, deadline=None)
