@@ -53,7 +53,7 @@ class Replica:
             wallet=wallet,
         )
         self.store = Store(
-            settings.redis_url.get_secret_value(),
+            settings.table_redis_url.get_secret_value(),
             room=keys.room,
             shards=settings.shards,
             keys=keys,

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from doorcard.table.v1 import table_pb2
 
-from services.game.setup import SEATS_MAX
 from services.game.rulebook import (
     UNITS_MAX,
     Rulebook,
@@ -18,6 +17,7 @@ from services.game.rulebook import (
     shipped,
     shipped_names,
 )
+from services.game.setup import SEATS_MAX
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_request_id, uuid5_of
 from services.table.state import Config, pack_rulebook

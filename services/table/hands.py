@@ -8,13 +8,10 @@ again: an accepted action is never lost, and nobody is folded because of our fau
 from dataclasses import dataclass
 from typing import Final
 
-from doorcard.showdown.v1 import showdown_pb2
-from doorcard.shuffler.v1 import shuffler_pb2
 from doorcard.table.v1 import table_pb2
-from doorcard.wallet.v1 import wallet_pb2
 from prometheus_client import Counter, Histogram
 
-from services.game.cards import card_name, parse_card
+from services.game.cards import parse_card
 from services.game.hand import (
     Act,
     ActionKind,
@@ -23,26 +20,20 @@ from services.game.hand import (
     Rake,
     Refused,
     Showdown,
-    ShowdownResult,
     Want,
 )
 from services.game.rulebook import (
-    OddChipHigh,
-    OddChipLow,
-    OddChipRemainder,
-    ShowdownRule,
     TimeOut,
 )
-from services.runtime.errors import DoorcardError, FailedPrecondition, Internal
+from services.runtime.errors import DoorcardError, FailedPrecondition
 from services.runtime.ids import uuid7
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import money, seats, views
+from services.table import money, seats, views, wants
 from services.table.draft import Draft
 from services.table.state import (
     EPOCH_MASK,
     RECENT_MAX,
-    Deck,
     RunningHand,
     SeatStatus,
     Table,
@@ -61,7 +52,6 @@ GO_ON_WITHIN_MS: Final = 1000
 RETRY_FIRST_MS: Final = 250
 RETRY_MAX_MS: Final = 5000
 GIVE_UP_AFTER_MS: Final = 600_000
-PLAY_MONEY: Final = "XTS"
 
 HANDS: Final = Counter(
     "doorcard_hands", "Hands that ended, by how.", ["outcome"], registry=REGISTRY
@@ -87,23 +77,6 @@ _SERVICES: Final[dict[type[Want], str]] = {
     Deal: "shuffler",
     Rake: "wallet",
     Showdown: "showdown",
-}
-_ODD_HIGH: Final = {
-    OddChipHigh.POSITION: showdown_pb2.ODD_CHIP_RULE_POSITION,
-    OddChipHigh.SUIT_HIGH: showdown_pb2.ODD_CHIP_RULE_SUIT_HIGH,
-}
-_ODD_LOW: Final = {
-    OddChipLow.POSITION: showdown_pb2.ODD_CHIP_RULE_POSITION,
-    OddChipLow.SUIT_LOW: showdown_pb2.ODD_CHIP_RULE_SUIT_LOW,
-    OddChipLow.SUIT_HIGH: showdown_pb2.ODD_CHIP_RULE_SUIT_HIGH,
-}
-_REMAINDERS: Final = {
-    OddChipRemainder.ONE_EACH: showdown_pb2.ODD_CHIP_REMAINDER_ONE_EACH,
-    OddChipRemainder.ALL_TO_FIRST: showdown_pb2.ODD_CHIP_REMAINDER_ALL_TO_FIRST,
-}
-_SHOWDOWNS: Final = {
-    ShowdownRule.ALL_SHOW: showdown_pb2.SHOWDOWN_RULE_ALL_SHOW,
-    ShowdownRule.BEATEN_MAY_MUCK: showdown_pb2.SHOWDOWN_RULE_BEATEN_MAY_MUCK,
 }
 _WAGERS: Final = (ActionKind.BET, ActionKind.COMPLETE, ActionKind.RAISE)
 
@@ -238,7 +211,7 @@ async def _start(draft: Draft) -> None:
     hand_id = uuid7()
     try:
         button = await _next_button(draft, dealt_in)
-        deck = await _new_deck(draft, hand_id)
+        deck = await wants.new_deck(draft, hand_id)
     except DoorcardError as error:
         if not error.retriable:
             raise
@@ -280,24 +253,10 @@ async def _next_button(draft: Draft, dealt_in: list[int]) -> int:
     if last >= 0:
         return min(dealt_in, key=lambda number: (number - last - 1) % 8)
     draw_id = uuid7()
-    deck = await _new_deck(draft, draw_id)
-    drawn = await _draw(draft, deck, draw_id, range(len(dealt_in)))
+    deck = await wants.new_deck(draft, draw_id)
+    drawn = await wants.draw(draft, deck, draw_id, range(len(dealt_in)))
     cards = [parse_card(each.card) for each in drawn]
     return dealt_in[cards.index(max(cards))]
-
-
-async def _new_deck(draft: Draft, hand_id: str) -> Deck:
-    table_id = draft.table.table_id
-    reply: shuffler_pb2.CreateDeckResponse = await draft.ask(
-        "shuffler",
-        draft.services.shuffler.CreateDeck,
-        shuffler_pb2.CreateDeckRequest(request_id=hand_id, table_id=table_id, hand_id=hand_id),
-    )
-    scripted = reply.source == shuffler_pb2.DECK_SOURCE_SCRIPTED
-    play_money = draft.table.blob.config.currency == PLAY_MONEY
-    if reply.source != shuffler_pb2.DECK_SOURCE_KERNEL and not (scripted and play_money):
-        raise Internal("DECK_NOT_FAIR", "the shuffler's deck is not from the kernel's generator")
-    return Deck(reply.sealed_deck, reply.root)
 
 
 # The clock
@@ -409,7 +368,7 @@ async def _go_on(draft: Draft, before: Want | None, *, ticking: bool) -> None:
             break
         service = _SERVICES[type(hand.want)]
         try:
-            await _answer(draft, hand, hand.want)
+            await wants.answer(draft, hand, hand.want)
         except (DoorcardError, ValueError) as error:
             away = isinstance(error, DoorcardError) and error.retriable
             if ticking and not away:
@@ -419,118 +378,6 @@ async def _go_on(draft: Draft, before: Want | None, *, ticking: bool) -> None:
             _wait_for(draft, service, error)
             return
     _settle(draft, before)
-
-
-async def _answer(draft: Draft, hand: Hand, want: Want) -> None:
-    if isinstance(want, Deal):
-        await _deal(draft, hand, want)
-    elif isinstance(want, Rake):
-        await _rake(draft, hand, want)
-    elif isinstance(want, Showdown):
-        await _divide(draft, hand, want)
-
-
-async def _deal(draft: Draft, hand: Hand, want: Deal) -> None:
-    running = draft.table.blob.hand
-    if running is None:
-        raise ValueError("no hand is running")
-    deck = running.decks[0]
-    if want.reshuffle:
-        deck = running.decks[-1]
-        if deck.made_from != list(want.reshuffle):
-            # Its root is committed and out before a card of it is seen.
-            running.decks = [running.decks[0], await _reshuffled(draft, running, want)]
-            draft.tell(hand=money.committed_deck(running.decks[-1]))
-            draft.go_on = True
-            return
-    drawn = await _draw(draft, deck, running.hand_id, want.positions)
-    draft.tell_hand(hand.deal([parse_card(each.card) for each in drawn]), drawn)
-
-
-async def _draw(
-    draft: Draft, deck: Deck, hand_id: str, positions: "range | tuple[int, ...]"
-) -> list[shuffler_pb2.DrawnCard]:
-    request = shuffler_pb2.DrawRequest(
-        sealed_deck=deck.sealed,
-        table_id=draft.table.table_id,
-        hand_id=hand_id,
-        positions=positions,
-    )
-    reply: shuffler_pb2.DrawResponse = await draft.ask(
-        "shuffler", draft.services.shuffler.Draw, request
-    )
-    if [each.position for each in reply.cards] != list(positions) or reply.root != deck.root:
-        raise ValueError("the shuffler drew other positions, or from another deck")
-    return list(reply.cards)
-
-
-async def _reshuffled(draft: Draft, running: RunningHand, want: Deal) -> Deck:
-    request = shuffler_pb2.ReshuffleRequest(
-        sealed_deck=running.decks[0].sealed,
-        table_id=draft.table.table_id,
-        hand_id=running.hand_id,
-        positions=want.reshuffle,
-    )
-    reply: shuffler_pb2.ReshuffleResponse = await draft.ask(
-        "shuffler", draft.services.shuffler.Reshuffle, request
-    )
-    return Deck(reply.sealed_deck, reply.root, list(want.reshuffle))
-
-
-async def _rake(draft: Draft, hand: Hand, want: Rake) -> None:
-    schedule = draft.table.blob.config.rake_schedule
-    shares = [0] * len(want.pots)
-    if schedule:
-        request = wallet_pb2.AssessRakeRequest(
-            schedule=wallet_pb2.RakeSchedule.FromString(schedule),
-            pots=[views.pot(*each) for each in want.pots],
-            dealt_in=want.dealt_in,
-            street=want.street,
-        )
-        reply: wallet_pb2.AssessRakeResponse = await draft.ask(
-            "wallet", draft.services.wallet.AssessRake, request
-        )
-        shares = list(reply.shares)
-    draft.tell_hand(hand.rake(shares))
-
-
-async def _divide(draft: Draft, hand: Hand, want: Showdown) -> None:
-    reply: showdown_pb2.DivideShowdownResponse = await draft.ask(
-        "showdown",
-        draft.services.showdown.DivideShowdown,
-        _showdown_request(draft.table, hand, want),
-    )
-    awards = [
-        (each.pot, each.seat, each.amount, views.PARTS.index(each.part), each.hand_name)
-        for each in reply.awards
-    ]
-    reveals = [(each.seat, each.shown, each.hand_name) for each in reply.reveals]
-    draft.tell_hand(hand.settle(ShowdownResult(tuple(awards), tuple(reveals))))
-
-
-def _showdown_request(
-    table: Table, hand: Hand, want: Showdown
-) -> showdown_pb2.DivideShowdownRequest:
-    rulebook = hand.setup.rulebook
-    rule = ShowdownRule.ALL_SHOW if want.tabled else rulebook.showdown
-    return showdown_pb2.DivideShowdownRequest(
-        game=views.GAMES[rulebook.game],
-        wild_deuces=rulebook.wild_deuces,
-        pots=[views.pot(*each) for each in want.pots],
-        hands=[
-            showdown_pb2.PlayerHand(
-                seat=number, cards=[card_name(card) for card in want.hands[number]]
-            )
-            for number in want.order
-        ],
-        community="".join(card_name(card) for card in want.community),
-        button=want.button,
-        table_seats=table.blob.config.seats,
-        odd_chip_high=_ODD_HIGH[rulebook.odd_chip_high],
-        odd_chip_low=_ODD_LOW[rulebook.odd_chip_low],
-        odd_chip_remainder=_REMAINDERS[rulebook.odd_chip_remainder],
-        showdown=_SHOWDOWNS[rule],
-    )
 
 
 # Where it stands

@@ -12,7 +12,7 @@ class TableSettings(ServiceSettings):
 
     service: str = Field(default="table", pattern=r"^[a-z][a-z0-9-]{0,31}$")
 
-    redis_url: SecretStr
+    table_redis_url: SecretStr
     """Where the tables are kept: redis://, rediss:// or unix://."""
 
     table_seal_keys_file: Path

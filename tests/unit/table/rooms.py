@@ -148,8 +148,8 @@ class CallFailed(grpc.RpcError):
     def details(self) -> str:
         return "failed by the test"
 
-    def trailing_metadata(self) -> None:
-        return None
+    def trailing_metadata(self) -> tuple[Any, ...]:
+        return ()
 
 
 class FakeService:
@@ -412,7 +412,7 @@ class FakeRoom:
 
     def events(self, viewer: str = "", version: int = 0) -> list[table_pb2.TableEvent]:
         """What a viewer was told after a version, in order."""
-        told = []
+        told: list[table_pb2.TableEvent] = []
         for _, by_viewer in self.frames(version):
             for audience in {"", viewer}:
                 for frame in table_pb2.PlayResponse.FromString(by_viewer.get(audience, b"")).frames:
