@@ -121,8 +121,8 @@ def hand_faults(pots: Sequence[Pot], dealt_in: int, street: int) -> list[Fault]:
     faults: list[Fault] = []
     if len(pots) > POTS_MAX:
         faults.append(("pots", f"at most {POTS_MAX}"))
-    if any(pot.amount < 0 for pot in pots) or sum(pot.amount for pot in pots) > AMOUNT_MAX:
-        faults.append(("pots", f"amounts must be 0 or more, together at most {AMOUNT_MAX}"))
+    if any(pot.amount < 1 for pot in pots) or sum(pot.amount for pot in pots) > AMOUNT_MAX:
+        faults.append(("pots", f"amounts must be 1 or more, together at most {AMOUNT_MAX}"))
     if not PLAYERS_MIN <= dealt_in <= PLAYERS_MAX:
         faults.append(("dealt_in", f"must be {PLAYERS_MIN} to {PLAYERS_MAX}"))
     if not THIRD_STREET <= street <= SEVENTH_STREET:
