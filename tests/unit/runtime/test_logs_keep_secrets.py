@@ -1,6 +1,7 @@
 """No card, token, address or e-mail leaves in a log line, whoever writes it."""
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -85,3 +86,40 @@ except ValueError:
     assert "Traceback" in lines[2]["exception"]
     for secret in ("anna@", "hunter2", "10.0.0.9", "AsKd"):
         assert secret not in done.stderr
+
+
+def test_grpcs_own_log_with_addresses_of_peers_stays_silent() -> None:
+    program = """
+import services
+import asyncio, grpc
+from grpc import aio
+
+begun = asyncio.Event()
+
+async def hang(request, context):
+    begun.set()
+    await asyncio.Event().wait()
+
+async def main():
+    server = aio.server()
+    method = {"Hang": grpc.unary_unary_rpc_method_handler(hang)}
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("a.B", method)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call = channel.unary_unary("/a.B/Hang")(b"")
+        await begun.wait()
+        await server.stop(0)
+        print(await call.code())
+
+asyncio.run(main())
+"""
+    environment = {key: value for key, value in os.environ.items() if key != "GRPC_VERBOSITY"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("StatusCode.UNAVAILABLE\n", "")
