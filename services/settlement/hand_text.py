@@ -177,8 +177,6 @@ class _Teller:
             yield "A card is burned" if event.burned == 1 else f"{event.burned} cards are burned"
         elif kind == "deck_committed" and event.deck_committed.reshuffled:
             yield "The remaining cards are shuffled anew"
-        elif kind == "raked" and any(event.raked.shares):
-            yield f"Rake {self._money(sum(event.raked.shares))}"
         elif kind == "shown":
             named = f": {event.shown.hand_name}" if event.shown.hand_name else ""
             yield f"{self._name(event.shown.seat)} shows {_bracketed(event.shown.cards)}{named}"
