@@ -150,7 +150,7 @@ async def cluster(
 ) -> AsyncIterator[Cluster]:
     """The servers around the tables, and no replica yet."""
     async with AsyncExitStack() as stack:
-        wallet = WalletServer()
+        wallet = WalletServer()  # type: ignore[abstract]  # tables need no more of it
         if shuffler is None:
             keys = SealKeys("decks", {"k1": new_key()})
             shuffler = ShufflerServicer(keys, ReceiptKeys.generate("r1"), KernelGenerator())
@@ -218,6 +218,19 @@ class Seated:
                 self.raw.append(message.SerializeToString())
                 for frame in message.frames:
                     self.take(frame)
+
+    async def until_turn(self, turn: int) -> None:
+        """Read until this decision is the present one."""
+        await self.until(lambda: self.turn is not None and self.turn.turn == turn)
+
+    async def until_past(self, turn: int, hands: int) -> bool:
+        """Read until a later decision, or the end of one more hand than `hands`: whether it is."""
+        await self.until(
+            lambda: (
+                len(self.hands_ended) > hands or (self.turn is not None and self.turn.turn > turn)
+            )
+        )
+        return len(self.hands_ended) > hands
 
     def take(self, frame: table_pb2.PlayResponseFrame) -> None:
         """See one frame."""

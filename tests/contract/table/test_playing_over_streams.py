@@ -35,21 +35,16 @@ async def seated(tables: Cluster, table_id: str, replicas: int) -> dict[int, Sea
 async def play_hand(streams: dict[int, Seated]) -> str:
     """Everybody checks and calls until the hand is over; its id."""
     first = next(iter(streams.values()))
-    ended = len(first.hands_ended)
-    await first.until(lambda: first.turn is not None or len(first.hands_ended) > ended)
-    while len(first.hands_ended) == ended:
+    hands = len(first.hands_ended)
+    over = await first.until_past(-1, hands)
+    while not over:
         assert first.turn is not None
         turn = first.turn
         actor = streams[turn.seat]
-        await actor.until(lambda: actor.turn is not None and actor.turn.turn == turn.turn)
+        await actor.until_turn(turn.turn)
         result = await actor.act(passive(turn))
         assert not result.HasField("refusal"), result
-        await first.until(
-            lambda: (
-                len(first.hands_ended) > ended
-                or (first.turn is not None and first.turn.turn > turn.turn)
-            )
-        )
+        over = await first.until_past(turn.turn, hands)
     return first.hands_ended[-1]
 
 
@@ -62,5 +57,5 @@ async def test_hands_are_played_over_two_replicas(room: Room, server: valkey.Val
         hands = {await play_hand(streams) for _ in range(3)}
         assert len(hands) == 3
         for stream in streams.values():
-            await stream.until(lambda: len(stream.hands_ended) >= 3)  # noqa: B023
+            await stream.until_past(1 << 30, 2)
             stream.call.cancel()
