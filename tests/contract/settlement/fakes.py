@@ -49,7 +49,7 @@ class FakeTables(internal_pb2_grpc.TableInternalServiceServicer):
     last_seq: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     last_id: dict[int, str] = field(default_factory=lambda: defaultdict(str))
     told: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """shard -> applied and archived seq as TrimOutbox said last."""
+    """shard -> the highest applied and archived seq that TrimOutbox said."""
     paused: list[tuple[str, str]] = field(default_factory=list)
     """(table, request id) of every pause that was asked for."""
     money: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -109,7 +109,11 @@ class FakeTables(internal_pb2_grpc.TableInternalServiceServicer):
             low = min(request.applied_seq, request.archived_seq)
             kept = [e for e in self.entries[request.shard] if e.ledger.seq >= low]
             self.entries[request.shard] = kept
-            self.told[request.shard] = (request.applied_seq, request.archived_seq)
+            told = self.told.get(request.shard, (0, 0))
+            self.told[request.shard] = (
+                max(told[0], request.applied_seq),
+                max(told[1], request.archived_seq),
+            )
             return internal_pb2.TrimOutboxResponse(length=len(kept))
 
     def PauseTable(self, request: Any, _context: Any) -> internal_pb2.PauseTableResponse:
