@@ -178,11 +178,11 @@ class Betting:
         """Everything the player in turn may do."""
         if i == self.duty:
             return self._legal_bring_in(i)
-        owed = self.owed(i)
+        owed = self.owed(i) if self.paid[i] < self.to else 0
         closed = self._closed(i)
         wagers = () if closed else self._wagers(self.paid[i] + self.stack[i])
         kind = _RAISE if self.wagers else _COMPLETE if self.to else _BET
-        return Legal(True, owed == 0, owed, 0, kind, wagers, closed)
+        return Legal(True, not owed, owed, 0, kind, wagers, closed)
 
     def _legal_bring_in(self, i: int) -> Legal:
         stack = self.stack[i]
@@ -200,7 +200,8 @@ class Betting:
     def _closed(self, i: int) -> str:
         """Why the player may make no wager, or nothing."""
         to = self.to
-        if self.paid[i] + self.stack[i] <= to:
+        paid, stack = self.paid, self.stack
+        if paid[i] + stack[i] <= to:
             return STACK_TOO_SHORT
         if self.wagers >= self.cap and not (
             (self.lifted_in_two and self.standing_count == 2)
@@ -209,9 +210,8 @@ class Betting:
             return CAP_REACHED
         if self.acted[i] >= 0 and not self._reopened(i):
             return NOT_REOPENED
-        paid, stack = self.paid, self.stack
-        for j in range(self.places):
-            if j != i and self.active[j] and paid[j] + stack[j] > to:
+        for j, active in enumerate(self.active):
+            if active and j != i and paid[j] + stack[j] > to:
                 return ""
         return NOBODY_CAN_CALL
 

@@ -10,18 +10,19 @@ from typing import Any, Final
 from services.game import pots
 from services.game.betting import NOBODY
 from services.game.boards import RANK_UNIT
+from services.game.cards import CARDS
 from services.game.events import COMMUNITY, WHOLE, Event, EventKind
 from services.game.invariant import require
 from services.game.refusals import (
     Refused,
     check_awards,
-    check_cards,
     check_shares,
     hand_over,
     no_such_seat,
     not_in_turn,
     not_offered,
     not_wanted,
+    unfit_cards,
 )
 from services.game.rulebook import BringInRule, TimeOut
 from services.game.setup import SEATS_MAX, HandResult, HandSetup
@@ -153,25 +154,27 @@ class Hand(HandState):
         want = self.want
         if not isinstance(want, Deal):
             raise not_wanted("DEAL", "cards")
-        self._seen = check_cards(cards, len(want.cards), self._seen)
+        new = set(cards)
+        if len(cards) != len(want.cards) or len(new) != len(cards) or not new <= self._unseen:
+            raise unfit_cards(cards, len(want.cards))
+        self._unseen -= new
         self.inputs.append((_DEAL, tuple(cards)))
         events: list[Event] = []
         if want.reshuffle:
             events.append((EventKind.RESHUFFLED, len(want.reshuffle)))
         if want.burn:
             events.append((EventKind.BURNED, want.burn))
-        place, hands, boards = self._place, self._cards, self._boards
+        place, hands = self._place, self._cards
+        # Hands that lie open already get their last card up, but it is no part of the board.
+        boards = self._boards if self.street < 7 else None
         for (seat, up), card in zip(want.cards, cards, strict=True):
             events.append((_DEALT, seat, card, up))
             if seat == COMMUNITY:
-                self.community = card
-                if self.setup.rulebook.community_card_opens:
-                    boards.shared.append(card)
+                self._share(card)
                 continue
             i = place[seat]
             hands[i].append(card)
-            # Hands that lie open already get their last card up, but it is no part of the board.
-            if up and self.street < 7:
+            if up and boards is not None:
                 boards.up[i].append(card)
                 boards.packed[i] += RANK_UNIT[card >> 2]
         self._stub.dealt(want)
@@ -208,7 +211,7 @@ class Hand(HandState):
             event = (_BROUGHT_IN, seat, legal.bring_in)
         else:
             raise not_offered(legal, kind, amount, b.to)
-        self.inputs.append((_ACT, seat, int(kind), amount))
+        self.inputs.append((_ACT, seat, kind, amount))
         events = [event]
         if not b.stack[i] and kind not in (_FOLD, _CHECK):
             events.append((_ALL_IN, seat))
@@ -278,7 +281,7 @@ class Hand(HandState):
         elif b.standing_count > 1:
             if not self._want_cards():
                 self._begin_round(events)
-        elif self._seen:
+        elif len(self._unseen) < CARDS:
             self._finish(events)
         else:
             self._return_stakes(events)
@@ -341,6 +344,12 @@ class Hand(HandState):
 
     # Dealing
 
+    def _share(self, card: int) -> None:
+        """A community card is everybody's seventh."""
+        self.community = card
+        if self.setup.rulebook.community_card_opens:
+            self._boards.shared.append(card)
+
     def _next_street(self, events: list[Event]) -> None:
         self.street = self.street + 1 if self.street else 3
         events.append((_STREET, self.street))
@@ -350,8 +359,7 @@ class Hand(HandState):
         """Wants the cards of the street; False where nobody lacks any."""
         if self.street == 7:
             return self._want_seventh()
-        standing = self._b.standing
-        seats = [seat for i, seat in enumerate(self._seat) if standing[i]]
+        seats = [seat for seat, stands in zip(self._seat, self._b.standing, strict=True) if stands]
         slots = [_UP[seat] for seat in seats]
         if self.street == 3:
             slots = [_DOWN[seat] for seat in seats] * 2 + slots
@@ -391,12 +399,13 @@ class Hand(HandState):
     def _go_on(self, start: int, events: list[Event]) -> None:
         """Asks the next player from a place clockwise, or ends the round, the betting, the hand."""
         b = self._b
-        if b.standing_count == 1:
-            self._finish(events)
-            return
-        if b.active_count < 2 and b.over():
-            self._end_betting(events)
-            return
+        if b.active_count < 2:
+            if b.standing_count == 1:
+                self._finish(events)
+                return
+            if b.over():
+                self._end_betting(events)
+                return
         if b.duty >= 0:
             # Who holds the card and cannot bring in passes the duty on (TDA RP-10E).
             i = b.duty = b.next_active(b.duty)

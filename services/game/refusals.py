@@ -97,18 +97,13 @@ def _no_wager(legal: Legal, kind: int, amount: int) -> Refused:
     return Refused("AMOUNT_NOT_OFFERED", "3 steps", f"the wager is to {offered}, not to {amount}")
 
 
-def check_cards(cards: Sequence[int], count: int, seen: int) -> int:
-    """`seen` (a bit for each card dealt before) with these; Refused where they do not fit."""
+def unfit_cards(cards: Sequence[int], count: int) -> Refused:
+    """Cards that are not as many as wanted, or not all of them unseen cards of the deck."""
     if len(cards) != count:
-        raise Refused("WRONG_NUMBER_OF_CARDS", "3 streets", f"{count} cards are wanted")
-    for card in cards:
-        if not 0 <= card < CARDS:
-            raise Refused("NO_SUCH_CARD", "2 cards", "a card is 0 to 51")
-        bit = 1 << card
-        if seen & bit:
-            raise Refused("CARD_DEALT_TWICE", "2 cards", "a card was dealt before in this hand")
-        seen |= bit
-    return seen
+        return Refused("WRONG_NUMBER_OF_CARDS", "3 streets", f"{count} cards are wanted")
+    if any(card not in range(CARDS) for card in cards):
+        return Refused("NO_SUCH_CARD", "2 cards", "a card is 0 to 51")
+    return Refused("CARD_DEALT_TWICE", "2 cards", "a card was dealt before in this hand")
 
 
 def check_shares(shares: Sequence[int], pots: tuple[Pot, ...]) -> None:

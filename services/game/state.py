@@ -5,11 +5,13 @@ from typing import Any, Final
 from services.game import pots
 from services.game.betting import NOBODY, Betting
 from services.game.boards import Boards
+from services.game.cards import CARDS
 from services.game.rulebook import Game, TieBreak
 from services.game.setup import HandResult, HandSetup
 from services.game.stub import Stub
 from services.game.wants import Want
 
+_DECK: Final = frozenset(range(CARDS))
 _SUIT: Final = TieBreak.SUIT
 _RAZZ: Final = Game.RAZZ
 
@@ -26,8 +28,8 @@ class HandState:
         "_net_pots",
         "_place",
         "_seat",
-        "_seen",
         "_stub",
+        "_unseen",
         "betting_is_over",
         "community",
         "inputs",
@@ -52,7 +54,7 @@ class HandState:
         by_suit = rulebook.first_to_act_tie is _SUIT
         self._boards: Boards = Boards(len(seats), rulebook.game is _RAZZ, by_suit)
         self._cards: list[list[int]] = [[] for _ in seats]
-        self._seen: int = 0
+        self._unseen: set[int] = set(_DECK)
         self._left: int = 0
         self._net_pots: tuple[pots.Pot, ...] = ()
         self.want: Want | None = None
