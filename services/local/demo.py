@@ -140,9 +140,7 @@ class _Demo:
         rng = random.Random(self._rng.getrandbits(64))  # noqa: S311
         return Bot(player_id, token, self._access, self._tally, rng, mail_every=10)
 
-    async def _play(
-        self, bots: Sequence[tuple[Bot, str, int]], hands: int, view: LiveView
-    ) -> None:
+    async def _play(self, bots: Sequence[tuple[Bot, str, int]], hands: int, view: LiveView) -> None:
         """Let the bots play until enough hands are over; then all of them leave."""
         tasks = [
             asyncio.create_task(bot.run(table_id, buy_in, CURRENCY), name=bot.player_id)
