@@ -27,6 +27,8 @@ from services.runtime.settings import ServiceSettings
 
 CURRENCY: Final = "EUR"
 BOTS_PER_TABLE: Final = 5
+BUY_IN_BIG_BETS: Final = 20
+"""Where the rulebook names no smallest buy-in."""
 HAND_PAUSE_MS: Final = 20
 TOKEN_TTL_S: Final = 24 * 3600
 LOOK_EVERY_S: Final = 0.25
@@ -38,20 +40,18 @@ SECONDS_PER_HAND_MAX: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class DemoTable:
-    """A table that the demo opens: rulebook, stake by name, and what a bot brings."""
+    """A table that the demo opens: its rulebook and one of the rulebook's stakes."""
 
     name: str
     rulebook: str
     stake: str
-    buy_in: int
-    """Minor units."""
 
 
 TABLES: Final = (
-    DemoTable("Kings Corner", "club", "5/10", 200_00),
-    DemoTable("Third Street", "club", "5/10", 200_00),
-    DemoTable("Door Card", "triopoker", "5/10", 100_00),
-    DemoTable("The Wheel", "eight-or-better", "1/2", 40_00),
+    DemoTable("Kings Corner", "club", "5/10"),
+    DemoTable("Third Street", "club", "5/10"),
+    DemoTable("Door Card", "triopoker", "5/10"),
+    DemoTable("The Wheel", "eight-or-better", "1/2"),
 )
 
 
@@ -122,10 +122,11 @@ class _Demo:
             hand_pause_ms=HAND_PAUSE_MS,
         )
         answer = await insist(self._stub.CreateTable, request, self._access.operator_token)
-        table_id = answer.table.config.table_id
+        table_id, stake = answer.table.config.table_id, answer.table.config.stake
+        buy_in = stake.buy_in_min or BUY_IN_BIG_BETS * stake.big_bet
         self._table_ids.append(table_id)
         return [
-            (self._bot(f"bot-{len(self._table_ids)}-{number}"), table_id, table.buy_in)
+            (self._bot(f"bot-{len(self._table_ids)}-{number}"), table_id, buy_in)
             for number in range(1, BOTS_PER_TABLE + 1)
         ]
 
@@ -138,7 +139,7 @@ class _Demo:
             name=player_id,
         )
         rng = random.Random(self._rng.getrandbits(64))  # noqa: S311
-        return Bot(player_id, token, self._access, self._tally, rng, mail_every=10)
+        return Bot(player_id, token, self._access, self._tally, rng, mail_every=5)
 
     async def _play(self, bots: Sequence[tuple[Bot, str, int]], hands: int, view: LiveView) -> None:
         """Let the bots play until enough hands are over; then all of them leave."""
