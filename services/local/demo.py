@@ -190,7 +190,7 @@ class _Demo:
         figures.mails = self._mails()
         figures.restarts = self._room.restarts()
         await self._replicas.look()
-        figures.commits_by_replica = self._replicas.sums("doorcard_commits_total")
+        figures.commits_by_replica = self._replicas.sums("doorcard_table_commits_total")
         figures.rake = (await self._auditor.totals(CURRENCY)).rake
         view.show()
 
@@ -228,8 +228,8 @@ class _Demo:
             action_p50_ms=percentile_ms(tally.latencies_s, 0.5),
             action_p99_ms=percentile_ms(tally.latencies_s, 0.99),
             settled_hands=settled,
-            commits_by_replica=self._replicas.sums("doorcard_commits_total"),
-            conflicts=sum(self._replicas.sums("doorcard_commit_conflicts_total").values()),
+            commits_by_replica=self._replicas.sums("doorcard_table_commits_total"),
+            conflicts=sum(self._replicas.sums("doorcard_table_conflicts_total").values()),
             ledger_difference=ledger,
             escrow_difference=escrow,
             rake_total=after.rake - before.rake,
@@ -280,7 +280,7 @@ class Replicas:
             self._latest[name, metric] = (pid, value)
 
 
-COUNTERS: Final = frozenset({"doorcard_commits_total", "doorcard_commit_conflicts_total"})
+COUNTERS: Final = frozenset({"doorcard_table_commits_total", "doorcard_table_conflicts_total"})
 
 
 def _get(url: str) -> str:
