@@ -72,6 +72,7 @@ BUILD_INFO: Final = Gauge(
     "doorcard_build_info",
     "Always 1; the labels say what runs.",
     ["service", "version", "python", "grpc"],
+    multiprocess_mode="max",
     registry=REGISTRY,
 )
 

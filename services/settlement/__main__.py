@@ -20,9 +20,9 @@ def start(arguments: list[str]) -> NoReturn:
 
 
 def work() -> NoReturn:
-    """The worker. What is set here is read when Celery and the Prometheus client are imported."""
-    # SIGTERM: running tasks get a little time, then they are given back to the broker.
-    os.environ["REMAP_SIGTERM"] = "SIGQUIT"
+    """The worker. Its children's counts are added up through files in a folder, whose name must be
+    known when the Prometheus client is imported.
+    """
     with tempfile.TemporaryDirectory(prefix="doorcard-meters-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         from services.settlement import worker  # noqa: PLC0415

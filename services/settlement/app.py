@@ -4,6 +4,7 @@ A task is a trigger, not a letter: it carries a shard or nothing, says what to l
 twice or not at all does no harm.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -26,6 +27,11 @@ HARD_LIMIT_S: Final = 30
 VISIBILITY_S: Final = 120
 """Longer than the hard limit: no task that still runs is given out again."""
 BROKER_SOCKET_S: Final = 5
+
+
+def quieten_celery() -> None:
+    """Leave Celery's warnings and errors in the log, not its two lines for every trigger."""
+    logging.getLogger("celery").setLevel(logging.WARNING)
 
 
 def make_app(settings: SettlementSettings) -> Celery:

@@ -22,7 +22,7 @@ from services.runtime.logs import logger
 from services.runtime.ready import write_ready
 from services.runtime.settings import load
 from services.settlement import meters
-from services.settlement.app import make_app
+from services.settlement.app import make_app, quieten_celery
 from services.settlement.settings import BeatSettings
 from services.settlement.triggers import schedule
 
@@ -36,6 +36,7 @@ def run() -> NoReturn:
     """Trigger until SIGTERM. Exit status 1 if wallet does not say how many shards there are."""
     settings = load(BeatSettings)
     logs.configure(settings.service, settings.log_level)
+    quieten_celery()
     metrics.announce_build(settings.service)
     endpoint = metrics.MetricsEndpoint(settings.metrics_listen)
     shards = ask_shards(settings)

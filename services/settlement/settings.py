@@ -9,13 +9,14 @@ from services.runtime.settings import Addresses, ServiceSettings, default_addres
 
 WORKERS_MIN: Final = 3
 """Mails and the reconciler keep one child each busy at most: one is always left to drain."""
+BROKER_SCHEMES: Final = ("redis://", "rediss://", "redis+socket://")
 
 
 class SettlementSettings(ServiceSettings):
     """What worker and beat share, `DOORCARD_*`."""
 
     broker_url: SecretStr = Field(default=SecretStr(""))
-    """redis:// URL of the broker, a Redis of settlement's own. Default from `PORTS`."""
+    """URL of the broker, a Redis of settlement's own (`BROKER_SCHEMES`). Default from `PORTS`."""
 
     currencies: Addresses = ("XTS",)
     """ISO 4217 codes whose sums over the whole ledger are checked, separated by commas."""
@@ -27,8 +28,8 @@ class SettlementSettings(ServiceSettings):
     @classmethod
     def _default_broker(cls, value: SecretStr) -> SecretStr:
         url = value.get_secret_value() or f"redis://{default_address('broker')}/0"
-        if not url.startswith(("redis://", "rediss://")):
-            raise ValueError("must be a redis:// or rediss:// URL")
+        if not url.startswith(BROKER_SCHEMES):
+            raise ValueError(f"must begin with one of {', '.join(BROKER_SCHEMES)}")
         return SecretStr(url)
 
     @field_validator("currencies", mode="before")

@@ -1,13 +1,15 @@
 """The worker's process: children that run the tasks, and a parent that serves their metrics.
 
-Import only through `services.settlement.__main__`, which prepares the environment that Celery and
-the Prometheus client read when they are imported.
+Import only through `services.settlement.__main__`, which prepares the environment that the
+Prometheus client reads when it is imported.
 """
 
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
+from threading import Timer
 from typing import Any, NoReturn
 
 from celery import Celery, signals
@@ -17,7 +19,7 @@ from services.runtime import logs, metrics
 from services.runtime.logs import logger
 from services.runtime.ready import write_ready
 from services.runtime.settings import load
-from services.settlement.app import Works, make_app
+from services.settlement.app import Works, make_app, quieten_celery
 from services.settlement.drain import Drain
 from services.settlement.letters import LetterWriter
 from services.settlement.mails import Mails
@@ -34,6 +36,7 @@ def run() -> NoReturn:
     """Work until SIGTERM; exit status 0 after it."""
     settings = load(WorkerSettings)
     logs.configure(settings.service, settings.log_level)
+    quieten_celery()
     metrics.announce_build(settings.service)
     endpoint = metrics.MetricsEndpoint(settings.metrics_listen, children_registry())
     with tempfile.TemporaryDirectory(prefix="doorcard-turns-") as folder:
@@ -80,9 +83,14 @@ def _work(app: Celery, settings: WorkerSettings, metrics_port: int) -> int:
         write_ready(settings.ready_file, settings.service, metrics=metrics_port)
         logger.info("started", metrics=metrics_port)
 
-    def on_stopping(**_: Any) -> None:
+    def on_stopping(how: str, **_: Any) -> None:
         nonlocal stopping
         stopping = True
+        if how == "Warm":
+            # No new tasks; those that run go on, but not for ever: then they are given back.
+            limit = Timer(settings.soft_shutdown_seconds, os.kill, (os.getpid(), signal.SIGQUIT))
+            limit.daemon = True
+            limit.start()
 
     def on_child_end(pid: int, **_: Any) -> None:
         multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]

@@ -13,15 +13,13 @@ import pytest
 from aiosmtpd.controller import Controller
 from doorcard.history.v1 import history_pb2 as pb
 
-from services.history import views
 from services.runtime.errors import Unavailable
-from services.runtime.ids import uuid7
 from services.settlement.letters import LetterWriter
 from services.settlement.mails import Mails
 from services.settlement.peers import Peers
 from services.settlement.post_office import PostOffice
 from tests import hand_records as hands
-from tests.contract.settlement.conftest import settings_for
+from tests.contract.settlement.conftest import ask, settings_for
 from tests.contract.settlement.fakes import FakeRoom
 
 
@@ -81,18 +79,6 @@ def sender(fake_room: FakeRoom, peers: Peers, sink: tuple[Sink, str]) -> Sender:
         return Mails(peers, LetterWriter("hands@room.example"), lambda: PostOffice(settings))
 
     return make
-
-
-def ask(room: FakeRoom, player_id: str, address: str = "") -> pb.EmailRequest:
-    request = pb.EmailRequest(
-        email_request_id=uuid7(),
-        player_id=player_id,
-        address=address or f"{player_id}@example.net",
-        attempt=1,
-        hand=views.for_player(hands.showdown(), player_id),
-    )
-    room.history.due.append(request)
-    return request
 
 
 def outcomes(room: FakeRoom) -> list[tuple[int, str]]:
