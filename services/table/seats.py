@@ -7,7 +7,12 @@ from doorcard.table.v1 import table_pb2
 
 from services.game.invariant import require
 from services.runtime.clock import monotonic_s
-from services.runtime.errors import DoorcardError, FailedPrecondition, ResourceExhausted
+from services.runtime.errors import (
+    DoorcardError,
+    FailedPrecondition,
+    InvalidArgument,
+    ResourceExhausted,
+)
 from services.table import money
 from services.table.draft import Draft
 from services.table.state import Remembered, Seat, SeatStatus, Table, TableStatus
@@ -184,6 +189,8 @@ def _check(table: Table, sitter: Sitter) -> None:
     if blob.status is TableStatus.CLOSED:
         raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
     money.check_buy_in(table, sitter.buy_in)
+    if sitter.number is not None and sitter.number >= blob.config.seats:
+        raise InvalidArgument.of_field("seat", f"the table has {blob.config.seats} seats")
     if table.seat_of(sitter.player_id) is not None:
         raise FailedPrecondition("ALREADY_SEATED", "he has a seat at this table")
     free = _free(table)

@@ -46,6 +46,8 @@ FAULTS_MAX: Final = 5
 """Ticks in a row that fail by our own fault before the table is paused."""
 RESERVE_TIMEOUT_S: Final = 2.0
 RESERVE_ATTEMPTS: Final = 2
+EVENTS_KEPT_MAX: Final = 1024
+"""Event records of a table, about: half of them go whenever there are twice as many."""
 FORGET_FROM: Final = 16
 """Remembered reservations from which a new one makes us look which can be forgotten."""
 
@@ -280,9 +282,11 @@ class Tables:
         kept = self._kept.get(table_id)
         if kept is not None and not self._boxes.busy(table_id):
             current = await self._is_current(kept)
-            if current and not self._boxes.busy(table_id):
-                return kept
-        table = await self._load(table_id)
+            if not current or self._boxes.busy(table_id):
+                kept = None
+        else:
+            kept = None
+        table = kept or await self._load(table_id)
         if table is None or table.is_tombstone:
             raise _unknown()
         return table
@@ -413,7 +417,7 @@ class Tables:
             outbox=[entry.item(draft.now_ms) for entry in draft.outbox],
             lobby=views.summary(table).SerializeToString() if draft.lobby else None,
             not_before_ms=draft.not_before_ms,
-            trim_events_below=draft.trim_below,
+            trim_events_below=_trim_below(draft),
         )
         return commit, frames
 
@@ -545,6 +549,12 @@ class Tables:
 def _too_early() -> Unavailable:
     """A time-out came before its time by the store's clock; the next tick finds it due."""
     return Unavailable("TOO_EARLY", "it is not yet time", retry_after_ms=hands.GRACE_MS)
+
+
+def _trim_below(draft: Draft) -> int:
+    """The last hand begins it all; without hands, changes of seats are not kept for ever."""
+    floor = draft.version - EVENTS_KEPT_MAX
+    return max(draft.trim_below, floor) if floor % EVENTS_KEPT_MAX == 0 else draft.trim_below
 
 
 def _unknown() -> NotFound:

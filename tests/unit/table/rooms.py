@@ -5,7 +5,7 @@ away.
 import hashlib
 import random
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -230,7 +230,7 @@ class FakeWallet(FakeService):
     def __init__(self) -> None:
         super().__init__()
         self.reservations: dict[str, wallet_pb2.Reservation] = {}
-        self.after_reserve: Callable[[], None] | None = None
+        self.after_reserve: Callable[[], Awaitable[None]] | None = None
 
     async def on_ReserveBuyIn(  # noqa: N802
         self, request: wallet_pb2.ReserveBuyInRequest
@@ -248,7 +248,7 @@ class FakeWallet(FakeService):
             ),
         )
         if self.after_reserve is not None:
-            self.after_reserve()
+            await self.after_reserve()
         return wallet_pb2.ReserveBuyInResponse(reservation=found)
 
     async def on_GetReservation(  # noqa: N802
@@ -426,6 +426,14 @@ def passive(want: Act) -> ActionKind:
     if legal.bring_in:
         return ActionKind.BRING_IN
     return ActionKind.CHECK if legal.check else ActionKind.CALL
+
+
+def bold(want: Act) -> tuple[ActionKind, int]:
+    """The largest wager there is, else a call."""
+    legal = want.legal
+    if legal.wagers:
+        return ActionKind(legal.wager_kind), legal.wagers[-1]
+    return passive(want), 0
 
 
 def any_action(want: Act, rng: random.Random) -> tuple[ActionKind, int]:

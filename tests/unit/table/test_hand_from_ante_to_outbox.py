@@ -1,7 +1,7 @@
 """A hand from the first tick to the outbox, through services that answer."""
 
 from services.table.state import SeatStatus
-from tests.unit.table.rooms import FakeRoom
+from tests.unit.table.rooms import FakeRoom, bold
 
 
 async def test_a_hand_goes_from_the_deck_to_the_settlement() -> None:
@@ -32,7 +32,7 @@ async def test_hands_follow_one_another_until_chips_run_out() -> None:
     hands = 0
     while len(room.table.ready()) > 1 and hands < 300:
         await room.start_hand()
-        await room.play_out(room.choose)
+        await room.play_out(bold)
         hands += 1
     assert sum(seat.stack for seat in room.table.blob.seats.values()) == 800
     broke = [seat for seat in room.table.blob.seats.values() if not seat.stack]
