@@ -64,7 +64,6 @@ class Database:
             max_waiting=WAITING_MAX,
             timeout=wait_s,
             reconnect_timeout=RECONNECT_S,
-            check=AsyncConnectionPool.check_connection,
             open=False,
         )
 
@@ -124,6 +123,8 @@ class Database:
                     raise Unavailable(
                         "DATABASE_AWAY", "the database is away", retry_after_ms=AWAY_RETRY_MS
                     ) from error
+                # What broke one connection has mostly broken the idle ones too.
+                await self._pool.check()
             await asyncio.sleep(random.uniform(0.002, 0.010) * 2**attempt)  # noqa: S311 (no secret)
             attempt += 1
 

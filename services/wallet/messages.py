@@ -57,9 +57,9 @@ def entry_of(message: pb.LedgerEntry, shard: int, shards: int) -> Entry:
 def _work_of(
     message: pb.LedgerEntry, shard: int, shards: int
 ) -> Hand | Commit | Release | CashOut | Malformed:
-    if shard_of(message.table_id, shards) != shard:
-        return Malformed("WRONG_SHARD")
     try:
+        if shard_of(_uuid(message.table_id, "table_id"), shards) != shard:
+            return Malformed("WRONG_SHARD")
         match message.WhichOneof("entry"):
             case "hand":
                 hand = message.hand

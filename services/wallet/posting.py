@@ -5,7 +5,7 @@ whole, or leaves no trace and is parked together with all later entries of its t
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ from services.wallet.entries import (
 from services.wallet.money import AMOUNT_MAX, CURRENCIES
 
 BEHIND_PARKED = "BEHIND_PARKED"
+
+_HAND, _RAKE, _BUY_IN, _CASH_OUT = map(int, (Kind.HAND, Kind.RAKE, Kind.BUY_IN, Kind.CASH_OUT))
 
 
 @dataclass(slots=True)
@@ -70,29 +72,13 @@ class HouseAccounts(NamedTuple):
     house: int
 
 
-class JournalRow(NamedTuple):
-    """The head of an entry's transfers; its number is its place in `Posting.journal`."""
+JournalRow = tuple[int, int, str, str, str | None]
+"""The head of an entry's transfers: its number, kind, source (entry id), table id, hand id."""
 
-    kind: Kind
-    source: str
-    table_id: str
-    hand_id: str | None
-
-
-class TransferRow(NamedTuple):
-    """Money from the debit to the credit account."""
-
-    entry: int
-    """Place of its journal row."""
-    line: int
-    debit: int
-    credit: int
-    amount: int
-    player: int | None
-    """The player's account among the two."""
-    balance: int | None
-    """Its balance after."""
-    kind: int
+TransferRow = tuple[int, int, int, int, int, int, int | None, int | None]
+"""Journal number, line, debit account, credit account, amount, kind; then the player's account
+among the two, if any, and its balance after. Plain tuples: there are thousands in a batch.
+"""
 
 
 @dataclass(slots=True)
@@ -100,13 +86,14 @@ class Posting:
     """Posts entries and collects the rows to write.
 
     accounts: by id, players and escrow. houses: by currency. parked_tables: those with parked
-    entries; grows with those parked here.
+    entries; grows with those parked here. numbers: of journal rows, one for each entry is enough.
     """
 
     accounts: Mapping[int, Account]
     reservations: dict[str, Reservation]
     houses: Mapping[str, HouseAccounts]
     parked_tables: set[str]
+    numbers: Iterator[int]
     journal: list[JournalRow] = field(default_factory=list)
     transfers: list[TransferRow] = field(default_factory=list)
     balances: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -171,17 +158,21 @@ class Posting:
             if not 0 <= escrow.balance + net <= AMOUNT_MAX:
                 raise Unpostable("ESCROW_OVERDRAWN" if net < 0 else "BALANCE_LIMIT")
         control, house = self.houses[entry.currency]
-        self.journal.append(JournalRow(Kind.HAND, entry.entry_id, entry.table_id, hand.hand_id))
+        number = self._enter(_HAND, entry, hand.hand_id)
         line = 0
+        # The control account ends where it began, so its balance is not touched.
         for escrow, net in moved:
             escrow.balance += net
+            self.balances[escrow.id] += net
             if net < 0:
-                self._transfer(line, escrow.id, control, -net, Kind.HAND)
+                row = (number, line, escrow.id, control, -net, _HAND, None, None)
             else:
-                self._transfer(line, control, escrow.id, net, Kind.HAND)
+                row = (number, line, control, escrow.id, net, _HAND, None, None)
+            self.transfers.append(row)
             line += 1
         if hand.rake:
-            self._transfer(line, control, house, hand.rake, Kind.RAKE)
+            self.balances[house] += hand.rake
+            self.transfers.append((number, line, control, house, hand.rake, _RAKE, None, None))
 
     def _commit(self, entry: Entry, commit: Commit) -> None:
         reservation = self._reservation(entry, commit.reservation_id)
@@ -201,8 +192,7 @@ class Posting:
         player.pending -= amount
         escrow.balance += amount
         self.set_aside[player.id] -= amount
-        self.journal.append(JournalRow(Kind.BUY_IN, entry.entry_id, entry.table_id, None))
-        self._transfer(0, player.id, escrow.id, amount, Kind.BUY_IN, player)
+        self._transfer(entry, player.id, escrow.id, amount, _BUY_IN, player)
 
     def _release(self, entry: Entry, release: Release) -> None:
         reservation = self._reservation(entry, release.reservation_id)
@@ -235,8 +225,7 @@ class Posting:
         self.closed.append(escrow.id)
         if amount:
             player.balance += amount
-            self.journal.append(JournalRow(Kind.CASH_OUT, entry.entry_id, entry.table_id, None))
-            self._transfer(0, escrow.id, player.id, amount, Kind.CASH_OUT, player)
+            self._transfer(entry, escrow.id, player.id, amount, _CASH_OUT, player)
 
     def _escrow(self, entry: Entry, sitting_id: str) -> Account:
         escrow = self._sittings.get(sitting_id)
@@ -259,26 +248,16 @@ class Posting:
             raise Unpostable("TABLE_DIFFERS")
         return reservation
 
+    def _enter(self, kind: int, entry: Entry, hand_id: str | None = None) -> int:
+        number = next(self.numbers)
+        self.journal.append((number, kind, entry.entry_id, entry.table_id, hand_id))
+        return number
+
     def _transfer(
-        self,
-        line: int,
-        debit: int,
-        credit: int,
-        amount: int,
-        kind: Kind,
-        player: Account | None = None,
+        self, entry: Entry, debit: int, credit: int, amount: int, kind: int, player: Account
     ) -> None:
+        """The one transfer of an entry that goes to or from a player."""
+        number = self._enter(kind, entry)
         self.balances[debit] -= amount
         self.balances[credit] += amount
-        self.transfers.append(
-            TransferRow(
-                len(self.journal) - 1,
-                line,
-                debit,
-                credit,
-                amount,
-                player.id if player else None,
-                player.balance if player else None,
-                kind,
-            )
-        )
+        self.transfers.append((number, 0, debit, credit, amount, kind, player.id, player.balance))

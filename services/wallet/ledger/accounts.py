@@ -4,7 +4,8 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from psycopg.rows import class_row, scalar_row
+from psycopg import AsyncCursor
+from psycopg.rows import args_row, scalar_row
 
 from services.runtime.postgres import Connection
 from services.wallet.posting import Account
@@ -16,11 +17,15 @@ _ACCOUNT: Final = (
     "SELECT id, owner, currency, balance, pending, closed,"
     " coalesce(table_id, '') AS table_id, coalesce(player, 0) AS player FROM accounts"
 )
+_BATCH_ESCROW: Final = _ACCOUNT + (  # noqa: S608 (constants only)
+    " WHERE purpose = 'escrow' AND (owner = ANY(%s) OR id = ANY(ARRAY("
+    "SELECT escrow FROM reservations WHERE id = ANY(%s::uuid[]))))"
+)
 
 
 async def lock_player(connection: Connection, player_id: str, currency: str) -> Account | None:
     """The player's account, locked until the transaction ends."""
-    cursor = connection.cursor(row_factory=class_row(Account))
+    cursor = connection.cursor(row_factory=args_row(Account))
     await cursor.execute(
         _ACCOUNT + " WHERE purpose = 'player' AND owner = %s AND currency = %s FOR NO KEY UPDATE",
         (player_id, currency),
@@ -55,7 +60,7 @@ def bucket_of(player_id: str) -> str:
 
 async def find_escrow(connection: Connection, sitting_id: str) -> Account | None:
     """A sitting's escrow, not locked."""
-    cursor = connection.cursor(row_factory=class_row(Account))
+    cursor = connection.cursor(row_factory=args_row(Account))
     await cursor.execute(_ACCOUNT + " WHERE purpose = 'escrow' AND owner = %s", (sitting_id,))
     return await cursor.fetchone()
 
@@ -79,25 +84,23 @@ async def make_escrow(
 
 
 async def load_escrow(
-    connection: Connection, sitting_ids: Iterable[str], escrow_ids: Iterable[int]
-) -> list[Account]:
-    """Escrow of the sittings and by account id, not locked."""
-    cursor = connection.cursor(row_factory=class_row(Account))
-    await cursor.execute(
-        _ACCOUNT + " WHERE purpose = 'escrow' AND (owner = ANY(%s) OR id = ANY(%s::bigint[]))",
-        (list(sitting_ids), numbers(escrow_ids)),
+    connection: Connection, sitting_ids: Iterable[str], reservation_ids: list[str]
+) -> AsyncCursor[Account]:
+    """Escrow of the sittings and of the reservations, not locked."""
+    cursor = connection.cursor(row_factory=args_row(Account))
+    return await cursor.execute(
+        _BATCH_ESCROW,
+        (list(sitting_ids), reservation_ids),
     )
-    return await cursor.fetchall()
 
 
-async def lock(connection: Connection, account_ids: Iterable[int]) -> list[Account]:
+async def lock(connection: Connection, account_ids: Iterable[int]) -> AsyncCursor[Account]:
     """The accounts, locked in the order of their ids until the transaction ends."""
-    ids = sorted(account_ids)
-    if not ids:
-        return []
-    cursor = connection.cursor(row_factory=class_row(Account))
-    await cursor.execute(_ACCOUNT + " WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", (ids,))
-    return await cursor.fetchall()
+    cursor = connection.cursor(row_factory=args_row(Account))
+    return await cursor.execute(
+        _ACCOUNT + " WHERE id = ANY(%s::bigint[]) ORDER BY id FOR NO KEY UPDATE",
+        (numbers(account_ids),),
+    )
 
 
 async def change(
@@ -122,6 +125,6 @@ async def close(connection: Connection, account_ids: list[int]) -> None:
     await connection.execute("UPDATE accounts SET closed = true WHERE id = ANY(%s)", (account_ids,))
 
 
-def numbers(values: Iterable[int | None]) -> str:
+def numbers(values: Iterable[int]) -> str:
     """An array of numbers in PostgreSQL's notation: far cheaper to make than a list parameter."""
-    return f"{{{','.join(['NULL' if value is None else str(value) for value in values])}}}"
+    return f"{{{','.join(map(str, values))}}}"

@@ -38,7 +38,7 @@ async def deposit(database: Database, cash: Cash) -> Done:
 
     async def work(connection: Connection) -> Done | Refused:
         account_id = await accounts.make(connection, "player", cash.player_id, cash.currency)
-        (account,) = await accounts.lock(connection, [account_id])
+        (account,) = await (await accounts.lock(connection, [account_id])).fetchall()
         earlier = await requests.answer_of(connection, request)
         if earlier is not None:
             return earlier

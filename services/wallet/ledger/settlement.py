@@ -4,10 +4,13 @@ The usual case is a handful of statements over the whole batch. Only when the da
 refuses a row is the batch done again entry by entry, each in a savepoint.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 import psycopg
+from psycopg import AsyncCursor
+from psycopg.rows import args_row, scalar_row
 
 from services.runtime.errors import InvalidArgument
 from services.runtime.postgres import Connection, Database
@@ -25,7 +28,7 @@ from services.wallet.entries import (
 from services.wallet.ledger import accounts, shards
 from services.wallet.ledger.accounts import numbers
 from services.wallet.money import CURRENCIES
-from services.wallet.posting import HouseAccounts, Posting, Reservation
+from services.wallet.posting import HouseAccounts, JournalRow, Posting, Reservation, TransferRow
 
 _REFUSED_BY_DATABASE = (psycopg.IntegrityError, psycopg.DataError)
 _REASONS = {"journal_hand": "HAND_SETTLED_BEFORE"}
@@ -107,7 +110,7 @@ async def _post_alone(connection: Connection, shard: int, epoch: int, entry: Ent
                 return await _post(connection, shard, epoch, [entry])
         except _REFUSED_BY_DATABASE as error:
             reason = _REASONS.get(error.diag.constraint_name or "", "REFUSED_BY_DATABASE")
-    posting = Posting({}, {}, {}, set())
+    posting = Posting({}, {}, {}, set(), iter(()))
     posting.park(entry, reason)
     await _write_parked(connection, shard, epoch, posting)
     return posting.summary_of_parked()
@@ -124,67 +127,132 @@ async def _post(
 
 async def _load(connection: Connection, shard: int, entries: Sequence[Entry]) -> Posting:
     """Everything the entries name. Rows of escrow and reservations are safe under the shard's lock;
-    players' accounts are locked here, in order.
+    players' accounts are locked here, in order. Journal numbers are drawn after the locks, so that
+    they ascend in every account.
     """
     works = [entry.work for entry in entries]
     reservation_ids = [work.reservation_id for work in works if isinstance(work, Commit | Release)]
     cashed_out = {work.sitting_id for work in works if isinstance(work, CashOut)}
     in_hands = {sitting for work in works if isinstance(work, Hand) for sitting, _ in work.nets}
     currencies = {entry.currency for entry in entries if isinstance(entry.work, Hand)}
+    async with connection.pipeline():
+        parked_tables = await _parked_tables(connection, shard)
+        found_houses = await _houses(connection, shard)
+        found_escrow = await accounts.load_escrow(
+            connection, cashed_out | in_hands, reservation_ids
+        )
+        found_reservations = await _reservations(connection, reservation_ids)
+        escrow = await found_escrow.fetchall()
+        reservations = {each.id: each for each in await found_reservations.fetchall()}
+        bought_in = {reservation.escrow for reservation in reservations.values()}
+        locked = await accounts.lock(
+            connection,
+            {each.player for each in escrow if each.owner in cashed_out or each.id in bought_in},
+        )
+        drawn = await _draw_numbers(connection, len(entries))
+        loaded = [*escrow, *await locked.fetchall()]
+        houses = dict(await found_houses.fetchall())
+        for currency in sorted((currencies & CURRENCIES) - houses.keys()):
+            houses[currency] = await _make_houses(connection, shard, currency)
+        return Posting(
+            accounts={account.id: account for account in loaded},
+            reservations=reservations,
+            houses=houses,
+            parked_tables=set(await parked_tables.fetchall()),
+            numbers=iter(await drawn.fetchall()),
+        )
 
-    reservations = await _reservations(connection, reservation_ids)
-    bought_in = {reservation.escrow for reservation in reservations.values()}
-    escrow = await accounts.load_escrow(connection, cashed_out | in_hands, bought_in)
-    players = {each.player for each in escrow if each.owner in cashed_out or each.id in bought_in}
-    loaded = [*escrow, *await accounts.lock(connection, players)]
-    return Posting(
-        accounts={account.id: account for account in loaded},
-        reservations=reservations,
-        houses={
-            currency: await _houses(connection, shard, currency)
-            for currency in sorted(currencies & CURRENCIES)
-        },
-        parked_tables=await _parked_tables(connection, shard),
+
+async def _parked_tables(connection: Connection, shard: int) -> AsyncCursor[str]:
+    cursor = connection.cursor(row_factory=scalar_row)
+    return await cursor.execute(
+        "SELECT DISTINCT table_id FROM parked WHERE shard = %s AND resolved IS NULL", (shard,)
     )
 
 
 async def _reservations(
     connection: Connection, reservation_ids: list[str]
-) -> dict[str, Reservation]:
-    if not reservation_ids:
-        return {}
-    cursor = await connection.execute(
+) -> AsyncCursor[Reservation]:
+    cursor = connection.cursor(row_factory=args_row(_reservation_row))
+    return await cursor.execute(
         "SELECT id::text, state, table_id, coalesce(amount, 0), coalesce(player, 0),"
         " coalesce(escrow, 0) FROM reservations WHERE id = ANY(%s::uuid[])",
         (reservation_ids,),
     )
-    return {row[0]: Reservation(row[0], State(row[1]), *row[2:]) for row in await cursor.fetchall()}
 
 
-async def _houses(connection: Connection, shard: int, currency: str) -> HouseAccounts:
-    """The shard's own, so that no hand waits for another shard's."""
-    owner = f"shard-{shard}"
+async def _draw_numbers(connection: Connection, count: int) -> AsyncCursor[int]:
+    cursor = connection.cursor(row_factory=scalar_row)
+    return await cursor.execute(
+        "SELECT nextval('journal_id_seq') FROM generate_series(1, %s)", (count,)
+    )
+
+
+async def _houses(connection: Connection, shard: int) -> AsyncCursor[tuple[str, HouseAccounts]]:
+    """The shard's own by currency, so that no hand waits for another shard's."""
+    cursor = connection.cursor(row_factory=args_row(_house_row))
+    return await cursor.execute(
+        "SELECT c.currency, c.id, h.id FROM accounts c"
+        " JOIN accounts h ON h.purpose = 'house' AND h.owner = c.owner AND h.currency = c.currency"
+        " WHERE c.purpose = 'control' AND c.owner = %s",
+        (_owner(shard),),
+    )
+
+
+async def _make_houses(connection: Connection, shard: int, currency: str) -> HouseAccounts:
     return HouseAccounts(
-        await accounts.make(connection, "control", owner, currency),
-        await accounts.make(connection, "house", owner, currency),
+        await accounts.make(connection, "control", _owner(shard), currency),
+        await accounts.make(connection, "house", _owner(shard), currency),
     )
 
 
-async def _parked_tables(connection: Connection, shard: int) -> set[str]:
-    cursor = await connection.execute(
-        "SELECT DISTINCT table_id FROM parked WHERE shard = %s AND resolved IS NULL", (shard,)
-    )
-    return {table_id for (table_id,) in await cursor.fetchall()}
+def _owner(shard: int) -> str:
+    return f"shard-{shard}"
+
+
+def _house_row(currency: str, control: int, house: int) -> tuple[str, HouseAccounts]:
+    return currency, HouseAccounts(control, house)
+
+
+def _reservation_row(reservation_id: str, state: int, *rest: Any) -> Reservation:
+    return Reservation(reservation_id, State(state), *rest)
+
+
+class _Copied(NamedTuple):
+    """How rows travel into a table. They hold nothing but numbers, UUIDs and None, so that none
+    needs quoting.
+    """
+
+    statement: str
+    line: str
+
+
+_JOURNAL: Final = _Copied(
+    "COPY journal (id, kind, source, table_id, hand_id) FROM STDIN (NULL 'None')",
+    "%d\t%d\t%s\t%s\t%s\n",
+)
+_TRANSFERS: Final = _Copied(
+    "COPY transfers (entry, line, debit, credit, amount, kind, player, balance)"
+    " FROM STDIN (NULL 'None')",
+    "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n",
+)
+
+
+async def _copy(
+    connection: Connection, into: _Copied, rows: Iterable[JournalRow | TransferRow]
+) -> None:
+    """By far the fastest way in."""
+    async with connection.cursor().copy(into.statement) as copying:
+        await copying.write("".join([into.line % row for row in rows]))
 
 
 async def _write(connection: Connection, shard: int, epoch: int, posting: Posting) -> None:
-    """Every row of the batch, in one pipeline."""
-    ids = await _journal_ids(connection, len(posting.journal)) if posting.journal else []
+    """Every row of the batch."""
+    if posting.journal:
+        await _copy(connection, _JOURNAL, posting.journal)
+    if posting.transfers:
+        await _copy(connection, _TRANSFERS, posting.transfers)
     async with connection.pipeline():
-        if posting.journal:
-            await _write_journal(connection, shard, ids, posting)
-        if posting.transfers:
-            await _write_transfers(connection, ids, posting)
         if posting.balances or posting.set_aside:
             await accounts.change(connection, posting.balances, posting.set_aside)
         if posting.closed:
@@ -195,42 +263,6 @@ async def _write(connection: Connection, shard: int, epoch: int, posting: Postin
             await _shut_reservations(connection, posting)
         if posting.parked:
             await _write_parked(connection, shard, epoch, posting)
-
-
-async def _journal_ids(connection: Connection, count: int) -> list[int]:
-    """Taken after the locks: the entries of one account ascend in the order they were posted."""
-    cursor = await connection.execute(
-        "SELECT nextval('journal_id_seq') FROM generate_series(1, %s)", (count,)
-    )
-    return [number for (number,) in await cursor.fetchall()]
-
-
-async def _write_journal(
-    connection: Connection, shard: int, ids: list[int], posting: Posting
-) -> None:
-    kinds, sources, tables, hands = zip(*posting.journal, strict=True)
-    await connection.execute(
-        "INSERT INTO journal (id, kind, source, shard, table_id, hand_id)"
-        " SELECT id, kind, source, %s, table_id, hand_id"
-        " FROM unnest(%s::bigint[], %s::smallint[], %s::text[], %s::text[], %s::uuid[])"
-        " AS written (id, kind, source, table_id, hand_id)",
-        (shard, numbers(ids), numbers(kinds), list(sources), list(tables), list(hands)),
-    )
-
-
-async def _write_transfers(connection: Connection, ids: list[int], posting: Posting) -> None:
-    places, lines, debits, credits_, amounts, players, balances, kinds = zip(
-        *posting.transfers, strict=True
-    )
-    await connection.execute(
-        "INSERT INTO transfers (entry, line, debit, credit, amount, player, balance, kind)"
-        " SELECT * FROM unnest(%s::bigint[], %s::smallint[], %s::bigint[], %s::bigint[],"
-        " %s::bigint[], %s::bigint[], %s::bigint[], %s::smallint[])",
-        (
-            numbers(ids[place] for place in places),
-            *map(numbers, (lines, debits, credits_, amounts, players, balances, kinds)),
-        ),
-    )
 
 
 async def _end_reservations(connection: Connection, posting: Posting) -> None:

@@ -1,5 +1,6 @@
 """A wallet that really serves, on a database of its own, and what tests say to it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ OTHER_TABLE = next(table for table in _TABLES if shard_of(table, SHARDS) == SHAR
 FAR_TABLE = next(table for table in _TABLES if shard_of(table, SHARDS) != SHARD)
 """A table of another shard."""
 
+OPENED_S = 30.0
 SERVICE = ("table-1", ("service",))
 OPERATOR = ("olga", ("operator",))
 
@@ -229,7 +231,9 @@ def start(room: Room, ledger_url: str) -> Start:
     """Starts a wallet in this process; several may share the ledger."""
 
     @asynccontextmanager
-    async def started(url: str = ledger_url, **fields: Any) -> AsyncIterator[Wallet]:
+    async def started(
+        url: str = ledger_url, *, opens: bool = True, **fields: Any
+    ) -> AsyncIterator[Wallet]:
         settings = room.settings(
             WalletSettings, wallet_database_url=url, **{"shards": SHARDS, **fields}
         )
@@ -244,6 +248,9 @@ def start(room: Room, ledger_url: str) -> Start:
             serving(settings, register, background=[ledger.open], on_stop=ledger.close) as running,
             aio.insecure_channel(running.address) as channel,
         ):
+            if opens:
+                async with asyncio.timeout(OPENED_S):
+                    await ledger._opened.wait()
             yield Wallet(room, wallet_pb2_grpc.WalletServiceStub(channel), url)
 
     return started

@@ -34,7 +34,7 @@ async def rake_of(wallet: Wallet, pots: list[int], schedule: str = "standard", *
 
 
 async def test_rake_is_assessed_while_the_database_is_away(start: Start) -> None:
-    async with start(NOWHERE) as wallet:
+    async with start(NOWHERE, opens=False) as wallet:
         answer = await rake_of(wallet, [420, 540], dealt_in=4)
         assert (list(answer.shares), answer.total) == ([21, 27], 48)
         assert (await rake_of(wallet, [4000])).total == 100
@@ -43,7 +43,7 @@ async def test_rake_is_assessed_while_the_database_is_away(start: Start) -> None
 
 
 async def test_bad_schedules_and_hands_are_typed_errors(start: Start) -> None:
-    async with start(NOWHERE) as wallet:
+    async with start(NOWHERE, opens=False) as wallet:
         with pytest.raises(NotFound) as unknown:
             await rake_of(wallet, [100], "standrad")
         assert unknown.value.reason == "SCHEDULE_UNKNOWN"
@@ -67,7 +67,7 @@ async def test_bad_schedules_and_hands_are_typed_errors(start: Start) -> None:
 async def test_what_needs_the_ledger_is_unavailable_quickly_with_a_time_to_retry(
     start: Start,
 ) -> None:
-    async with start(NOWHERE, wallet_database_wait_seconds=0.2) as wallet:
+    async with start(NOWHERE, opens=False, wallet_database_wait_seconds=0.2) as wallet:
         started_s = monotonic_s()
         for call in (
             wallet.deposit("anna", 1),
@@ -151,7 +151,7 @@ async def test_another_number_of_shards_than_the_rooms_is_never_served(
     async with start() as wallet:
         answer = await wallet.call("GetRoomSettings", pb.GetRoomSettingsRequest(), *SERVICE)
         assert answer.shards == 8
-    async with start(shards=9, wallet_database_wait_seconds=0.2) as other:
+    async with start(shards=9, opens=False, wallet_database_wait_seconds=0.2) as other:
         with pytest.raises(DoorcardError):
             await other.call("GetRoomSettings", pb.GetRoomSettingsRequest(), *SERVICE)
     with psycopg.connect(ledger_url) as connection:
