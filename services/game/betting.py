@@ -247,11 +247,11 @@ class Betting:
 
     def post_ante(self, i: int, ante: int) -> int:
         """Posts what the player has of the ante; the amount."""
-        left = self.stack[i] - ante
-        amount = ante if left > 0 else ante + min(left, 0)
-        self.stack[i] -= amount
+        stack = self.stack[i]
+        amount = min(stack, ante)
+        self.stack[i] = stack - amount
         self.put_in[i] = amount
-        if left <= 0:
+        if amount == stack:
             self.freeze(i)
         return amount
 

@@ -53,8 +53,7 @@ __all__ = [
     "Want",
 ]
 
-# First item of an input, in the order of the methods. Members of an enum are slow to look up, so
-# the names below stand for those of the hot path.
+# First item of an input.
 _START: Final = 0
 _DEAL: Final = 1
 _ACT: Final = 2
@@ -64,6 +63,7 @@ _RAKE: Final = 5
 _SETTLE: Final = 6
 _VOID: Final = 7
 
+# Members of an enum are slow to look up; these are for the hot path.
 _BRING_IN: Final = int(ActionKind.BRING_IN)
 _FOLD: Final = int(ActionKind.FOLD)
 _CHECK: Final = int(ActionKind.CHECK)
