@@ -15,7 +15,7 @@ from services.local.demo import run_demo, write_summary
 from services.local.keys import RoomKeys
 from services.local.lock import HomeInUseError
 from services.local.replay import replay_command
-from services.local.room import METRICS, Room, home_folder
+from services.local.room import Room, home_folder
 from services.local.supervisor import Change, StartFailedError, State
 from services.runtime.errors import DoorcardError
 from services.runtime.roles import Role
@@ -113,7 +113,7 @@ def _places(room: Room) -> Table:
     for column in ("process", "address", "metrics"):
         table.add_column(column)
     for name in room.names():
-        table.add_row(name, room.address(name), room.metrics_url(name) if name in METRICS else "")
+        table.add_row(name, room.address(name), room.metrics_url(name))
     return table
 
 

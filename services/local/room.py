@@ -115,12 +115,14 @@ class Room:
         return tuple(self.address(name) for name in TABLE_REPLICAS)
 
     def address(self, name: str) -> str:
-        """host:port of a service's gRPC, or of a database."""
-        return f"{LOOPBACK}:{self._ports[name][0]}"
+        """host:port of a service's gRPC, or of a database; empty where there is none."""
+        port = self._ports[name][0]
+        return f"{LOOPBACK}:{port}" if port else ""
 
     def metrics_url(self, name: str) -> str:
-        """Where a process's metrics are read."""
-        return f"http://{LOOPBACK}:{self._ports[name][1]}/metrics"
+        """Where a process's metrics are read; empty where there are none."""
+        port = self._ports[name][1]
+        return f"http://{LOOPBACK}:{port}/metrics" if port else ""
 
     def table_metrics(self) -> list[tuple[str, int, str]]:
         """(name, process id, metrics URL) of the table replicas that run now."""
