@@ -1,0 +1,130 @@
+"""What is stored of a table: small, checked, never overwritten by an older service."""
+
+import msgspec
+import pytest
+
+from services.game.events import EventKind
+from services.runtime.errors import Internal
+from services.table.state import (
+    SCHEMA,
+    BrokenConservation,
+    NewerSchema,
+    Table,
+    decode,
+    money_of,
+)
+from services.table.stored import Stored
+from tests.unit.table.rooms import FakeRoom
+
+
+async def playing() -> FakeRoom:
+    room = FakeRoom(seed=12)
+    await room.create(rake_schedule_id="standard")
+    await room.seat("anna", "ben", "carla", "dan", "eva", "fritz")
+    await room.start_hand()
+    return room
+
+
+def changed(room: FakeRoom, change: object) -> Stored:
+    """The stored table with its blob changed."""
+    stored = room.store.tables[room.table_id]
+    blob = decode(stored.blob)
+    change(blob)  # type: ignore[operator]
+    return stored._replace(blob=bytes((SCHEMA,)) + msgspec.msgpack.encode(blob))
+
+
+async def test_a_table_comes_back_from_its_blob_with_hand_and_events() -> None:
+    room = await playing()
+    for _ in range(8):
+        await room.act()
+    kept = await room.tables.read(room.table_id)
+    loaded = Table.load(room.table_id, room.store.tables[room.table_id])
+    assert loaded.encode() == kept.encode() == room.store.tables[room.table_id].blob
+    assert loaded.played == kept.played
+    assert kept.hand is not None
+    assert loaded.hand is not None
+    assert loaded.hand.stacks == kept.hand.stacks
+
+
+async def test_the_blob_of_a_table_in_play_is_at_most_two_kilobytes() -> None:
+    room = await playing()
+    largest = 0
+    for _ in range(4):
+        while room.table.hand is not None:
+            await room.act()
+            largest = max(largest, len(room.store.tables[room.table_id].blob))
+        await room.start_hand()
+    print(f"largest blob: {largest} bytes")
+    assert largest <= 2048
+
+
+async def test_a_blob_of_a_newer_service_is_not_touched() -> None:
+    room = await playing()
+    stored = room.store.tables[room.table_id]
+    newer = stored._replace(blob=bytes((SCHEMA + 1,)) + stored.blob[1:])
+    with pytest.raises(NewerSchema):
+        Table.load(room.table_id, newer)
+    with pytest.raises(NewerSchema):
+        money_of(newer.blob)
+    room.store.tables[room.table_id] = newer
+    with pytest.raises(Internal):
+        await room.replica("old").sit_out(room.table_id, "anna")
+    assert room.store.tables[room.table_id] == newer
+
+
+async def test_chips_that_do_not_add_up_are_neither_loaded_nor_committed() -> None:
+    room = await playing()
+    for change in (
+        lambda blob: setattr(blob.seats[0], "stack", 201),
+        lambda blob: setattr(blob.seats[0], "brought", 199),
+        lambda blob: blob.hand.stacks.__setitem__(0, 199),
+        lambda blob: blob.seats.pop(1),
+    ):
+        with pytest.raises(BrokenConservation):
+            Table.load(room.table_id, changed(room, change))
+    before = room.store.tables[room.table_id]
+    kept = await room.tables.read(room.table_id)
+    kept.blob.seats[0].brought += 1
+    with pytest.raises(Internal):
+        await room.act()
+    assert room.store.tables[room.table_id] == before
+    # The broken copy is gone: the next action goes by the stored one.
+    await room.act()
+
+
+async def test_records_hold_every_event_and_card_of_the_hand() -> None:
+    room = await playing()
+    told = room.table.played
+    while room.table.hand is not None:
+        told = room.table.played
+        await room.act()
+    entry = room.store.outbox[-1]
+    record = entry.hand
+    dealt = [event.dealt.card for event in record.events if event.HasField("dealt")]
+    assert all(dealt)
+    assert sorted(dealt) == sorted(c for player in record.players for c in player.cards)
+    assert not any(event.dealt.salt or event.dealt.path for event in record.events)
+    assert len(record.events) > len(told)
+    assert record.deck_root
+    assert record.sealed_deck
+    assert record.engine_version
+    assert record.rulebook_sha256 == bytes.fromhex(room.table.rulebook.sha256())  # type: ignore[union-attr]
+    assert record.rake_schedule_id == "standard"
+    setup, inputs = msgspec.msgpack.decode(record.inputs)
+    assert setup[0] == [0, 1, 2, 3, 4, 5]
+    assert len(inputs) > 10
+    assert record.started.ToMilliseconds() <= record.ended.ToMilliseconds()
+    assert all(player.at_showdown for player in record.players)
+    assert told[-1].event[0] in EventKind.__members__.values()
+
+
+async def test_events_of_older_hands_are_not_kept() -> None:
+    room = FakeRoom(seed=12)
+    await room.create()
+    await room.seat("anna", "ben")
+    starts = []
+    for _ in range(4):
+        starts.append(room.table.version + 1)
+        await room.start_hand()
+        await room.play_out()
+    assert room.frames()[0][0] == starts[2]
