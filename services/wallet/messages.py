@@ -40,17 +40,16 @@ _ROUNDINGS = {
 def entry_of(message: pb.LedgerEntry, shard: int, shards: int) -> Entry:
     """An outbox entry. What cannot be understood becomes Malformed, so that only its table waits.
 
-    Raises InvalidArgument for ids without which it has no place in the chain.
+    Raises InvalidArgument for an entry id that is none.
     """
-    previous = message.previous_entry_id
     return Entry(
-        seq=message.seq,
-        entry_id=_uuid(message.entry_id, "entries.entry_id"),
-        previous_id=_uuid(previous, "entries.previous_entry_id") if previous else "",
-        table_id=message.table_id.lower(),
-        currency=message.currency,
-        work=_work_of(message, shard, shards),
-        content=message.SerializeToString,
+        message.seq,
+        _uuid(message.entry_id, "entries.entry_id"),
+        message.previous_entry_id.lower(),
+        message.table_id.lower(),
+        message.currency,
+        _work_of(message, shard, shards),
+        message.SerializeToString,
     )
 
 

@@ -21,5 +21,5 @@ class WalletSettings(ServiceSettings):
     wallet_database_wait_seconds: float = Field(default=1.0, gt=0, le=30)
     """How long a call waits for the database before it is UNAVAILABLE."""
 
-    shards: int = Field(default=256, ge=1, le=65_536)
+    shards: int = Field(default=8, ge=1, le=16_384)
     """Shards of the room, fixed for its life; another number than the ledger's is refused."""

@@ -212,7 +212,7 @@ async def test_a_batch_out_of_order_is_refused_and_writes_nothing(start: Start) 
             ([relinked(first, str(uuid4())), second], "LINK_BROKEN"),
             ([first, relinked(second, str(uuid4()))], "BAD_BATCH"),
             ([relinked(first, "")], "LINK_BROKEN"),
-            ([relinked(first, "not a uuid")], "BAD_UUID"),
+            ([renamed(first, "not a uuid")], "BAD_UUID"),
         ]
         for entries, reason in refusals:
             with pytest.raises(DoorcardError) as caught:
@@ -229,16 +229,20 @@ def relinked(entry: pb.LedgerEntry, previous: str) -> pb.LedgerEntry:
     return changed
 
 
+def renamed(entry: pb.LedgerEntry, entry_id: str) -> pb.LedgerEntry:
+    changed = pb.LedgerEntry()
+    changed.CopyFrom(entry)
+    changed.entry_id = entry_id
+    return changed
+
+
 async def test_another_entry_at_the_applied_place_is_noticed(start: Start) -> None:
     async with start() as wallet:
         outbox, anna, ben = await two_seats(wallet)
         last = outbox.hand({anna: -1, ben: 1})
         await wallet.apply([last])
-        forked = pb.LedgerEntry()
-        forked.CopyFrom(last)
-        forked.entry_id = str(uuid4())
         with pytest.raises(DoorcardError) as caught:
-            await wallet.apply([forked])
+            await wallet.apply([renamed(last, str(uuid4()))])
         assert caught.value.reason == "LINK_BROKEN"
         assert caught.value.metadata["applied_id"] == last.entry_id
 
