@@ -25,9 +25,10 @@ _BET: Final = int(ActionKind.BET)
 _COMPLETE: Final = int(ActionKind.COMPLETE)
 _RAISE: Final = int(ActionKind.RAISE)
 
-# Every place of n once, clockwise from each start.
+# Every place of n once, clockwise from each start; n, the place after the last, is 0 again.
 _CLOCKWISE: Final = tuple(
-    tuple(tuple((start + step) % n for step in range(n)) for start in range(n)) for n in range(9)
+    tuple(tuple((start + step) % n for step in range(n)) for start in range(n + 1))
+    for n in range(1, 9)
 )
 
 
@@ -43,6 +44,7 @@ class Betting:
         "bring_in",
         "bring_in_card",
         "cap",
+        "clockwise",
         "duty",
         "first",
         "full",
@@ -69,6 +71,7 @@ class Betting:
     def __init__(self, rulebook: Rulebook, stake: Stake, stacks: list[int]) -> None:
         n = len(stacks)
         self.places: int = n
+        self.clockwise: tuple[tuple[int, ...], ...] = _CLOCKWISE[n - 1]
         self.small: int = stake.small_bet
         self.big: int = stake.big_bet
         self.bring_in: int = stake.bring_in
@@ -134,14 +137,14 @@ class Betting:
     def next_to_act(self, start: int) -> int:
         """The first place from `start` clockwise that has to act, or -1: the round is over."""
         active, acted, paid, to = self.active, self.acted, self.paid, self.to
-        for i in _CLOCKWISE[self.places][start % self.places]:
+        for i in self.clockwise[start]:
             if active[i] and (acted[i] < 0 or (paid[i] < to and self.owed(i) > 0)):
                 return i
         return NOBODY
 
     def next_active(self, start: int) -> int:
         """The first place from `start` clockwise that can act, or -1."""
-        for i in _CLOCKWISE[self.places][start % self.places]:
+        for i in self.clockwise[start]:
             if self.active[i]:
                 return i
         return NOBODY
@@ -167,21 +170,21 @@ class Betting:
         need = self.to - self.paid[i]
         if need <= 0:
             return 0
-        holder = self.holder
+        holder, stack = self.holder, self.stack[i]
         if holder < 0 or not self.standing[holder]:
-            need = min(need, self._reach_of_opponents(i) - self.paid[i])
-            if need <= 0:
-                return 0
-        return min(need, self.stack[i])
+            need = max(0, min(need, self._reach_of_opponents(i) - self.paid[i]))
+        return need if need < stack else stack  # noqa: FURB136 - a hot path
 
     def legal(self, i: int) -> Legal:
         """Everything the player in turn may do."""
         if i == self.duty:
             return self._legal_bring_in(i)
-        owed = self.owed(i) if self.paid[i] < self.to else 0
-        closed = self._closed(i)
-        wagers = () if closed else self._wagers(self.paid[i] + self.stack[i])
-        kind = _RAISE if self.wagers else _COMPLETE if self.to else _BET
+        to, paid = self.to, self.paid[i]
+        reach = paid + self.stack[i]
+        owed = self.owed(i) if paid < to else 0
+        closed = self._closed(i, reach)
+        wagers = () if closed else self._wagers(reach)
+        kind = _RAISE if self.wagers else _COMPLETE if to else _BET
         return Legal(True, not owed, owed, 0, kind, wagers, closed)
 
     def _legal_bring_in(self, i: int) -> Legal:
@@ -197,11 +200,10 @@ class Betting:
             wagers = (min(self.small, stack),)
         return Legal(i != self.bring_in_card, False, 0, amount, _COMPLETE, wagers, closed)
 
-    def _closed(self, i: int) -> str:
-        """Why the player may make no wager, or nothing."""
+    def _closed(self, i: int, reach: int) -> str:
+        """Why the player, who can put in `reach` this round, may make no wager; or nothing."""
         to = self.to
-        paid, stack = self.paid, self.stack
-        if paid[i] + stack[i] <= to:
+        if reach <= to:
             return STACK_TOO_SHORT
         if self.wagers >= self.cap and not (
             (self.lifted_in_two and self.standing_count == 2)
@@ -210,6 +212,7 @@ class Betting:
             return CAP_REACHED
         if self.acted[i] >= 0 and not self._reopened(i):
             return NOT_REOPENED
+        paid, stack = self.paid, self.stack
         for j, active in enumerate(self.active):
             if active and j != i and paid[j] + stack[j] > to:
                 return ""

@@ -508,12 +508,14 @@ class Hand(HandState):
         self._end(events)
 
     def _end(self, events: list[Event]) -> None:
-        before = dict(zip(self.setup.seats, self.setup.stacks, strict=True))
-        after = self.stacks
-        self._result().net = {seat: after[seat] - before[seat] for seat in self.setup.seats}
+        place, stack = self._place, self._b.stack
+        stacks = tuple([(seat, stack[place[seat]]) for seat in self.setup.seats])
+        net = self._result().net
+        for (seat, after), before in zip(stacks, self.setup.stacks, strict=True):
+            net[seat] = after - before
         self.want = None
         self.over = True
-        events.append((_ENDED, tuple([(seat, after[seat]) for seat in self.setup.seats])))
+        events.append((_ENDED, stacks))
 
     def _result(self) -> HandResult:
         if self.result is None:
