@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from doorcard.shuffler.v1 import shuffler_pb2
 from doorcard.table.v1 import table_pb2
+from prometheus_client import Histogram
 
 from services.game.events import COMMUNITY, Event, EventKind
 from services.runtime.channels import call
@@ -21,6 +22,8 @@ from services.table.state import Table, placed
 
 SERVICE_TIMEOUT_S: Final = 0.25
 """For a call of another service while a command holds its table."""
+
+_HISTOGRAMS: Final[dict[tuple[str, str, str], Histogram]] = {}
 
 Response = TypeVar("Response")
 Method = Callable[..., Awaitable[Response]]
@@ -83,7 +86,12 @@ class Stopwatch:
         """Report every stage and the total: ok, refused, failed."""
         self._stages["total"] = time.perf_counter() - self._began_s
         for name, took_s in self._stages.items():
-            ACTION_DURATION.labels(self._label, name, outcome).observe(took_s)
+            key = (self._label, name, outcome)
+            histogram = _HISTOGRAMS.get(key)
+            if histogram is None:
+                # Bounded: labels and stages are words of this program.
+                histogram = _HISTOGRAMS[key] = ACTION_DURATION.labels(*key)
+            histogram.observe(took_s)
 
 
 @dataclass(slots=True)

@@ -283,11 +283,9 @@ class Table:
 
     def money(self) -> Iterator[tuple[str, str, int]]:
         """(sitting, player, minor units) of every seat: stack and what is in the hand's pots."""
+        held = self._held()
         for number, seat in self.blob.seats.items():
-            amount = seat.stack
-            if self.hand is not None and self.in_hand(number):
-                amount = self.hand.stacks[number] + self.hand.put_in[number]
-            yield seat.sitting_id, seat.player_id, amount
+            yield seat.sitting_id, seat.player_id, held.get(number, seat.stack)
 
     def check(self) -> None:
         """Raises BrokenConservation unless every chip is one that was brought and none is lost."""
@@ -305,9 +303,15 @@ class Table:
             seat_of = self.blob.seats.get(number)
             if seat_of is None or seat_of.stack != stack:
                 raise BrokenConservation(f"seat {number} did not keep its stack during the hand")
-        held = sum(self.hand.stacks[n] + self.hand.put_in[n] for n in running.seats)
-        if held != sum(running.stacks):
+        if sum(self._held().values()) != sum(running.stacks):
             raise BrokenConservation("stacks and pots are not what the hand began with")
+
+    def _held(self) -> dict[int, int]:
+        """What each seat of the running hand has behind and in the pots."""
+        if self.hand is None:
+            return {}
+        put_in = self.hand.put_in
+        return {number: stack + put_in[number] for number, stack in self.hand.stacks.items()}
 
 
 def tombstone(currency: str) -> Blob:
