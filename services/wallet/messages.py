@@ -46,7 +46,8 @@ def entry_of(message: pb.LedgerEntry, shard: int, shards: int) -> Entry:
         message.seq,
         _uuid(message.entry_id, "entries.entry_id"),
         message.previous_entry_id.lower(),
-        message.table_id.lower(),
+        # PostgreSQL keeps no NUL; whatever else it is, it can at least be parked.
+        message.table_id.lower().replace("\0", ""),
         message.currency,
         _work_of(message, shard, shards),
         message.SerializeToString,

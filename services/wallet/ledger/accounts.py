@@ -7,6 +7,7 @@ from typing import Final
 from psycopg import AsyncCursor
 from psycopg.rows import args_row, scalar_row
 
+from services.game.invariant import InvariantError
 from services.runtime.postgres import Connection
 from services.wallet.posting import Account
 
@@ -36,21 +37,28 @@ async def lock_player(connection: Connection, player_id: str, currency: str) -> 
 async def make(connection: Connection, purpose: str, owner: str, currency: str) -> int:
     """The id of an account that is nobody's escrow, made if it is missing."""
     key = (purpose, owner, currency)
-    while True:
-        cursor = await connection.execute(
-            "SELECT id FROM accounts WHERE purpose = %s AND owner = %s AND currency = %s"
-            " AND purpose <> 'escrow'",
-            key,
-        )
-        row = await cursor.fetchone()
-        if row is not None:
-            return int(row[0])
-        # Rows are never deleted, so the second look finds it, whoever made it.
+    found = await _find(connection, key)
+    if found is None:
         await connection.execute(
             "INSERT INTO accounts (purpose, owner, currency) VALUES (%s, %s, %s)"
             " ON CONFLICT DO NOTHING",
             key,
         )
+        # Rows are never deleted: it is there now, whoever made it.
+        found = await _find(connection, key)
+    if found is None:
+        raise InvariantError("an account that was just made is there")
+    return found
+
+
+async def _find(connection: Connection, key: tuple[str, str, str]) -> int | None:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT id FROM accounts WHERE purpose = %s AND owner = %s AND currency = %s"
+        " AND purpose <> 'escrow'",
+        key,
+    )
+    return await cursor.fetchone()
 
 
 def bucket_of(player_id: str) -> str:

@@ -134,6 +134,14 @@ CANNOT_BE_APPLIED: dict[str, tuple[str, Work]] = {
         "WRONG_SHARD",
         lambda out, a, b: out.hand({a: -1, b: 1}, table=FAR_TABLE),
     ),
+    "a table id that is none": (
+        "BAD_ID",
+        lambda out, a, b: out.hand({a: -1, b: 1}, table="table\0\t1"),
+    ),
+    "a sitting id that cannot be kept": (
+        "REFUSED_BY_DATABASE",
+        lambda out, a, b: out.hand({a: -1, "b\0": 1}),
+    ),
     "no hand id": ("BAD_ID", lambda out, a, b: out.hand({a: -1, b: 1}, hand_id="hand-1")),
     "nothing to do": ("UNKNOWN_ENTRY", lambda out, a, b: out.add()),
     "an unknown reservation": ("RESERVATION_UNKNOWN", lambda out, a, b: out.commit(str(uuid4()))),
