@@ -15,9 +15,18 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from services.game.ranking import tables
-from services.game.ranking.classes import DEUCE, RANKS, low8_masks, low_fives
-from services.game.ranking.keys import FACE_MASK, FACES
+from services.game.ranking import sevens, tables
+from services.game.ranking.classes import flush_classes, low8_masks, unpaired_lows
+from services.game.ranking.keys import (
+    COUNTERS_OF_THREE,
+    FACE_MASK,
+    FACES,
+    FLUSH_BITS,
+    SUIT_MASK,
+    WILD_AT,
+    counters,
+    held_bit,
+)
 
 Hands = NDArray[np.uint8]
 Word = TypeVar("Word", bound=np.integer)
@@ -55,20 +64,11 @@ def ace_to_five(hands: Hands) -> NDArray[np.uint16]:
     return classes
 
 
-# Counters of suits stand above the sum of faces, four bits each. They begin at three, so that five
-# cards of a suit set the highest bit.
-_SUITS_AT: Final = 24
-_THREES: Final = 0x3333 << _SUITS_AT
-_FLUSH_BITS: Final = np.int64(0x8888 << _SUITS_AT)
+_KEY_FLUSH_BITS: Final = np.int64(FLUSH_BITS)
 _FACES_ONLY: Final = np.int64(FACE_MASK)
 
-_CARDS: Final = np.arange(52)
-_RANKS: Final = _CARDS >> 2
-_SUITS: Final = _CARDS & 3
+_RANKS: Final = np.arange(52) >> 2
 _FACES_OF_CARDS: Final = np.array(FACES)[_RANKS]
-
-_RANK_BITS: Final = 13
-_WILD_AT: Final = 4 * _RANK_BITS
 
 
 Adders = tuple[NDArray[np.int64], ...]
@@ -82,20 +82,22 @@ class _Order(NamedTuple):
     table: NDArray[np.uint16]
     """The classes by sum of faces, flushes left out."""
     suited: NDArray[np.int64]
-    """By card: its bit in four masks of ranks, one for each suit; wild cards count above them."""
+    """By card: its `held_bit`."""
 
 
 @cache
 def _order(name: str, count: int) -> _Order:
-    suits = 1 << (_SUITS_AT + 4 * _SUITS)
-    suited = 1 << (_RANK_BITS * _SUITS + _RANKS)
-    if name == "deuces_wild":
-        # A wild card is of every suit and of no rank yet.
-        wild = _RANKS == DEUCE
-        suits[wild] = 0x1111 << _SUITS_AT
-        suited[wild] = 1 << _WILD_AT
+    wild = name == "deuces_wild"
+    suits = np.array([counters(card, wild_deuces=wild) for card in range(52)])
+    suited = np.array([held_bit(card, wild_deuces=wild) for card in range(52)])
     first, *others = _adders(_FACES_OF_CARDS + suits, count)
-    return _Order((first + _THREES, *others), tables.dense(name, count), suited)
+    return _Order((first + COUNTERS_OF_THREE, *others), _by_sum(name, count), suited)
+
+
+def _by_sum(name: str, count: int) -> NDArray[np.uint16]:
+    if count == 7:
+        return np.frombuffer(sevens.table(name), np.uint16)
+    return tables.dense(name, count)
 
 
 def _adders(keys: NDArray[np.int64], count: int) -> Adders:
@@ -109,7 +111,7 @@ def _classes(hands: Hands, order: _Order) -> NDArray[np.uint16]:
     classes = np.empty(len(hands), np.uint16)
     for start, chunk in _chunks(hands):
         key = _added_up(chunk, order.adders)
-        flushes = np.flatnonzero((key & _FLUSH_BITS) != 0)
+        flushes = np.flatnonzero((key & _KEY_FLUSH_BITS) != 0)
         key &= _FACES_ONLY
         found = classes[start : start + len(chunk)]
         np.take(order.table, key, out=found, mode="clip")
@@ -131,13 +133,17 @@ def _added_up(chunk: Hands, adders: Adders) -> NDArray[np.int64]:
 
 def _flush_classes(hands: Hands, order: _Order) -> NDArray[np.uint16]:
     """The best flush of each hand, 0 where there is none."""
-    masks = order.suited[hands].sum(axis=1)
-    wild = masks >> _WILD_AT
-    ranks = (1 << _RANK_BITS) - 1
-    flushes = tables.flushes()
-    by_suit = [flushes[wild, (masks >> (_RANK_BITS * suit)) & ranks] for suit in range(4)]
+    held = order.suited[hands].sum(axis=1)
+    wild = held >> WILD_AT
+    flushes = _flushes()
+    by_suit = [flushes[wild, held >> 13 * suit & SUIT_MASK] for suit in range(4)]
     best: NDArray[np.uint16] = np.max(by_suit, axis=0)
     return best
+
+
+@cache
+def _flushes() -> NDArray[np.uint16]:
+    return np.array(flush_classes(), np.uint16)
 
 
 def _by_mask(hands: Hands, pair: NDArray[Word], table: NDArray[Word]) -> NDArray[Word]:
@@ -164,24 +170,12 @@ def _low8_tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 def _rank_tables() -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
     """Bits of the ranks of each pair of cards; the razz class of each union of at least five."""
     bits = (1 << _RANKS).astype(np.uint16)
-    classes = np.zeros(1 << 13, np.uint16)
-    fives = {
-        sum(1 << rank for rank in ranks): number
-        for ranks, number in low_fives().items()
-        if len(set(ranks)) == 5
-    }
-    classes[list(fives)] = list(fives.values())
-    masks = np.arange(1 << 13)
-    for size in (6, 7):
-        crowded = masks[np.bitwise_count(masks) == size]
-        for rank in RANKS:
-            classes[crowded] = np.maximum(classes[crowded], classes[crowded & ~(1 << rank)])
-    return _of_pairs(bits, bits, np.bitwise_or), classes
+    return _of_pairs(bits, bits, np.bitwise_or), np.array(unpaired_lows(), np.uint16)
 
 
 @cache
 def _paired_lows(count: int) -> tuple[Adders, NDArray[np.uint16]]:
-    return _adders(_FACES_OF_CARDS, count), tables.dense("ace_to_five", count)
+    return _adders(_FACES_OF_CARDS, count), _by_sum("ace_to_five", count)
 
 
 def _of_pairs(low: NDArray[Word], high: NDArray[Word], joined: np.ufunc) -> NDArray[Word]:

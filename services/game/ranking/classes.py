@@ -5,7 +5,7 @@ bigger is better in every game; five equal cards, which only wild cards make, st
 classes of a plain deck. Everything else in this package comes from these lists.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import cache
 from itertools import chain, combinations, combinations_with_replacement, product
@@ -125,11 +125,57 @@ def wild_fives() -> dict[Ranks, int]:
     }
 
 
+@cache
+def flush_classes() -> tuple[list[int], ...]:
+    """By number of wild cards (0 to 4) and 13-bit mask of one suit's ranks: the best flush class.
+
+    For up to seven cards; 0 where there are fewer than five. A wild card in a flush is a rank that
+    the flush lacks (RULES.md, 2).
+    """
+    plain = [0] * (1 << 13)
+    for ranks, number in suited_fives().items():
+        plain[_mask(ranks)] = number
+    for size in (6, 7):
+        for ranks in combinations(RANKS, size):
+            mask = _mask(ranks)
+            plain[mask] = max(plain[mask & ~(1 << rank)] for rank in ranks)
+    rows = [plain]
+    for wild in range(1, 5):
+        row = [0] * (1 << 13)
+        for size in range(5 - wild, 8 - wild):
+            for ranks in combinations(RANKS, size):
+                mask = _mask(ranks)
+                row[mask] = max(rows[-1][mask | 1 << rank] for rank in RANKS)
+        rows.append(row)
+    return tuple(rows)
+
+
+@cache
+def unpaired_lows() -> list[int]:
+    """By 13-bit mask of the ranks in a hand: its ace-to-five class where they are five to seven.
+
+    0 elsewhere: with fewer ranks it is the pairs that decide.
+    """
+    numbers = [0] * (1 << 13)
+    for ranks, number in low_fives().items():
+        if len(set(ranks)) == 5:
+            numbers[_mask(ranks)] = number
+    for size in (6, 7):
+        for ranks in combinations(RANKS, size):
+            mask = _mask(ranks)
+            numbers[mask] = max(numbers[mask & ~(1 << rank)] for rank in ranks)
+    return numbers
+
+
 def category_of(number: int) -> Category:
     """The category of a high class. Raises ValueError for a number that is no class."""
     if not 1 <= number <= len(high_classes()):
         raise ValueError(f"{number} is not the number of a hand class")
     return high_classes()[number - 1][0]
+
+
+def _mask(ranks: Iterable[int]) -> int:
+    return sum(1 << rank for rank in ranks)
 
 
 def _in_category(category: Category) -> Iterator[Ranks]:

@@ -2,43 +2,67 @@
 
 Cards are distinct ints 0..51 (rank * 4 + suit) in any order. A wrong number of cards or a card
 above 51 raises ValueError; that cards are distinct and not negative is the caller's to know. The
-first call of each function builds its table (about 0.1 s), so that importing costs nothing.
+first call of a function gets its tables ready, so that importing costs nothing.
+
+Seven cards are looked up as three pairs and one: that halves the additions, which are what Python
+is slow at.
 """
+# ruff: noqa: PLW0603 (a table behind one global name is the fastest that Python can look up)
 
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from types import ModuleType
-from typing import Final
+from typing import Final, TypeVar
 
-from services.game.ranking.classes import low8_masks
-from services.game.ranking.keys import FACE_MASK, FACES, FLUSH_AT, KEYS, flush_suits
+from services.game.ranking import sevens
+from services.game.ranking.classes import (
+    flush_classes,
+    low8_masks,
+    unpaired_lows,
+)
+from services.game.ranking.keys import (
+    COUNTERS_OF_THREE,
+    FACE_MASK,
+    FACES,
+    FLUSH_AT,
+    FLUSH_BITS,
+    KEYS,
+    SUIT_MASK,
+    WILD_AT,
+    counters,
+    flush_suits,
+    held_bit,
+)
 
-# Of seven cards, filled by the first call of `high`. Empty, so that a look-up before that fails.
-_flush_suits_of_7: list[int] = []
-_classes_of_7: "array[int]" = array("H")
-_flush_classes: list[int] = []
+Pairs = list[list[int]]
+"""What two cards add, by the first and the second."""
 
-_SUIT_BITS: Final = [
-    [(1 << (card >> 2)) * (card & 3 == suit) for card in range(52)] for suit in range(4)
-]
-"""By suit and card: the bit of its rank, or 0 for a card of another suit."""
+# All of these are empty until the first call of the function that uses them, so that its look-up
+# fails.
+_key_pairs: Pairs = []
+_flush_suits: list[tuple[list[int], ...]] = []
+_flushes: list[int] = []
+_high: "Sequence[int]" = ()
 
 
 def high(cards: Sequence[int]) -> int:
     """The class of the best high hand: 1 to 7,462, bigger is better (RULES.md, 2)."""
     try:
         a, b, c, d, e, f, g = cards
-        keys = KEYS
-        key = keys[a] + keys[b] + keys[c] + keys[d] + keys[e] + keys[f] + keys[g]
-        if suit := _flush_suits_of_7[key >> FLUSH_AT]:
-            bits = _SUIT_BITS[suit - 1]
-            return _flush_classes[
-                bits[a] | bits[b] | bits[c] | bits[d] | bits[e] | bits[f] | bits[g]
-            ]
-        return _classes_of_7[key & FACE_MASK]
+        pairs = _key_pairs
+        key = pairs[a][b] + pairs[c][d] + pairs[e][f] + KEYS[g]
+        if suits := _flush_suits[key >> FLUSH_AT]:
+            for bits in suits:
+                if flush := _flushes[
+                    bits[a] | bits[b] | bits[c] | bits[d] | bits[e] | bits[f] | bits[g]
+                ]:
+                    return flush
+        return _high[key & FACE_MASK]
     except (ValueError, IndexError):
-        return _high_of_few(cards)
+        return _otherwise(cards, high, _load_high, _high_of_few)
+
+
+_low8_pairs: Pairs = []
+_lows: list[int] = []
 
 
 def low8(cards: Sequence[int]) -> int | None:
@@ -46,84 +70,170 @@ def low8(cards: Sequence[int]) -> int | None:
 
     Five different ranks, eight or lower, ace low (RULES.md, 2). The wheel is 56.
     """
-    _check(cards)
-    mask = 0
-    for card in cards:
-        mask |= _LOW_BITS[card]
-    return low8_masks()[mask] or None
+    try:
+        a, b, c, d, e, f, g = cards
+        pairs = _low8_pairs
+        return _lows[pairs[a][b] | pairs[c][d] | pairs[e][f] | _LOW8_BITS[g]] or None
+    except (ValueError, IndexError):
+        return _otherwise(cards, low8, _load_low8, _low8_of_few)
+
+
+_rank_pairs: Pairs = []
+_unpaired: list[int] = []
+_razz: "Sequence[int]" = ()
 
 
 def ace_to_five(cards: Sequence[int]) -> int:
     """The class of the best razz hand: 1 to 6,175, the wheel, bigger is better (RULES.md, 2)."""
-    _check(cards)
-    return _by_sum("ace_to_five", len(cards))[sum([_CARD_FACES[card] for card in cards])]
+    try:
+        a, b, c, d, e, f, g = cards
+        pairs = _rank_pairs
+        if unpaired := _unpaired[pairs[a][b] | pairs[c][d] | pairs[e][f] | _RANK_BITS[g]]:
+            return unpaired
+        pairs = _key_pairs
+        return _razz[pairs[a][b] + pairs[c][d] + pairs[e][f] + KEYS[g] & FACE_MASK]
+    except (ValueError, IndexError):
+        return _otherwise(cards, ace_to_five, _load_razz, _razz_of_few)
+
+
+_wild_pairs: Pairs = []
+_wild_keys: list[int] = []
+_wild: "Sequence[int]" = ()
 
 
 def deuces_wild(cards: Sequence[int]) -> int:
     """The class of the best high hand with wild deuces: as `high`, five of a kind above 7,462."""
-    _check(cards)
-    naturals = [card for card in cards if card > 3]
-    wild = len(cards) - len(naturals)
-    if not wild:
-        return high(cards)
-    best = _by_sum("deuces_wild", len(cards))[sum([_CARD_FACES[card] for card in cards])]
-    flushes = _flushes()[wild]
-    return max(best, *[flushes[_mask(naturals, suit)] for suit in range(4)])
+    try:
+        a, b, c, d, e, f, g = cards
+        pairs = _wild_pairs
+        key = pairs[a][b] + pairs[c][d] + pairs[e][f] + _wild_keys[g]
+        best = _wild[key & FACE_MASK]
+        return max(best, _wild_flush(cards)) if key & FLUSH_BITS else best
+    except (ValueError, IndexError):
+        return _otherwise(cards, deuces_wild, _load_wild, _wild_of_few)
 
 
-def _high_of_few(cards: Sequence[int]) -> int:
-    """Five or six cards, seven before the table is built, and what is no hand at all."""
-    _check(cards)
-    if len(cards) == 7:
-        if _classes_of_7:
-            raise ValueError("the cards are not distinct")
-        _load()
-        return high(cards)
-    key = sum([KEYS[card] for card in cards])
-    if suit := flush_suits(len(cards))[key >> FLUSH_AT]:
-        return _flushes()[0][_mask(cards, suit - 1)]
-    return _by_sum("high", len(cards))[key & FACE_MASK]
+Number = TypeVar("Number", bound=int | None)
 
 
-def _check(cards: Sequence[int]) -> None:
+def _otherwise(
+    cards: Sequence[int],
+    rank: Callable[[Sequence[int]], Number],
+    load: Callable[[], None],
+    of_few: Callable[[Sequence[int]], Number],
+) -> Number:
+    """Five or six cards, seven before the tables are there, and what is no hand at all."""
     if not 5 <= len(cards) <= 7:
         raise ValueError(f"{len(cards)} cards: a hand is ranked from five, six or seven")
     if not 0 <= min(cards) <= max(cards) <= 51:
         raise ValueError("a card is not one of 0..51")
+    if len(cards) < 7:
+        return of_few(cards)
+    if len(set(cards)) < 7:
+        raise ValueError("the cards are not distinct")
+    load()
+    return rank(cards)
 
 
-def _mask(cards: Iterable[int], suit: int) -> int:
-    """The ranks held in a suit as 13 bits."""
+def _high_of_few(cards: Sequence[int]) -> int:
+    key = sum([KEYS[card] for card in cards])
+    for suit in flush_suits(len(cards))[key >> FLUSH_AT]:
+        if flush := flush_classes()[0][_ranks_of_suit(cards, suit)]:
+            return flush
+    return _by_sum("high", len(cards))[key & FACE_MASK]
+
+
+def _low8_of_few(cards: Sequence[int]) -> int | None:
     mask = 0
     for card in cards:
-        mask |= _SUIT_BITS[suit][card]
+        mask |= _LOW8_BITS[card]
+    return low8_masks()[mask] or None
+
+
+def _razz_of_few(cards: Sequence[int]) -> int:
+    return _by_sum("ace_to_five", len(cards))[sum([FACES[card >> 2] for card in cards])]
+
+
+def _wild_of_few(cards: Sequence[int]) -> int:
+    best = _by_sum("deuces_wild", len(cards))[sum([FACES[card >> 2] for card in cards])]
+    return max(best, _wild_flush(cards))
+
+
+def _wild_flush(cards: Sequence[int]) -> int:
+    """The best flush in any suit with wild deuces; 0 without one."""
+    held = sum([_WILD_HELD[card] for card in cards])
+    flushes = flush_classes()[held >> WILD_AT]
+    return max(
+        flushes[held & SUIT_MASK],
+        flushes[held >> 13 & SUIT_MASK],
+        flushes[held >> 26 & SUIT_MASK],
+        flushes[held >> 39 & SUIT_MASK],
+    )
+
+
+def _ranks_of_suit(cards: Sequence[int], suit: int) -> int:
+    """The ranks held in a suit as 13 bits."""
+    bits = _SUIT_BITS[suit]
+    mask = 0
+    for card in cards:
+        mask |= bits[card]
     return mask
 
 
-_CARD_FACES: Final = [FACES[card >> 2] for card in range(52)]
-_LOW_BITS: Final = [1 << (card // 4 + 1) % 13 & 0xFF for card in range(52)]
+_CARDS: Final = range(52)
+_RANK_BITS: Final = [1 << (card >> 2) for card in _CARDS]
+_LOW8_BITS: Final = [1 << ((card >> 2) + 1) % 13 & 0xFF for card in _CARDS]
+_SUIT_BITS: Final = [
+    [(1 << (card >> 2)) * (card & 3 == suit) for card in _CARDS] for suit in range(4)
+]
+"""By suit and card: the bit of its rank, or 0 for a card of another suit."""
 
 
-def _load() -> None:
-    _classes_of_7[:] = array("H", _tables().dense("high", 7).tobytes())
-    _flush_classes[:] = _flushes()[0]
-    _flush_suits_of_7[:] = flush_suits(7)
+_WILD_HELD: Final = [held_bit(card, wild_deuces=True) for card in _CARDS]
+
+
+def _load_high() -> None:
+    global _key_pairs, _flush_suits, _flushes, _high
+    _key_pairs = _sums_of_pairs(KEYS)
+    _flush_suits = [tuple(_SUIT_BITS[suit] for suit in suits) for suits in flush_suits(7)]
+    _flushes = flush_classes()[0]
+    _high = sevens.table("high")
+
+
+def _load_low8() -> None:
+    global _low8_pairs, _lows
+    _low8_pairs = _unions_of_pairs(_LOW8_BITS)
+    _lows = low8_masks()
+
+
+def _load_razz() -> None:
+    global _rank_pairs, _unpaired, _key_pairs, _razz
+    _rank_pairs = _unions_of_pairs(_RANK_BITS)
+    _unpaired = unpaired_lows()
+    _key_pairs = _sums_of_pairs(KEYS)
+    _razz = sevens.table("ace_to_five")
+
+
+def _load_wild() -> None:
+    global _wild_pairs, _wild_keys, _wild
+    keys = [FACES[card >> 2] + counters(card, wild_deuces=True) for card in _CARDS]
+    _wild_pairs = _sums_of_pairs(keys)
+    _wild_keys = [COUNTERS_OF_THREE + key for key in keys]
+    _wild = sevens.table("deuces_wild")
+
+
+def _sums_of_pairs(values: Sequence[int]) -> Pairs:
+    return [[one + other for other in values] for one in values]
+
+
+def _unions_of_pairs(values: Sequence[int]) -> Pairs:
+    return [[one | other for other in values] for one in values]
 
 
 @cache
 def _by_sum(order: str, count: int) -> dict[int, int]:
-    sums, classes = _tables().rank_sums(order, count)
-    return dict(zip(sums.tolist(), classes.tolist(), strict=True))
-
-
-@cache
-def _flushes() -> list[list[int]]:
-    flushes: list[list[int]] = _tables().flushes().tolist()
-    return flushes
-
-
-def _tables() -> ModuleType:
-    # numpy takes longer to import than the rest of the game; who only plays hands never ranks one.
+    # numpy takes longer to import than the rest of the game; few hands have few cards.
     from services.game.ranking import tables  # noqa: PLC0415
 
-    return tables
+    sums, classes = tables.rank_sums(order, count)
+    return dict(zip(sums.tolist(), classes.tolist(), strict=True))

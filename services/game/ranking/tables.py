@@ -5,7 +5,7 @@ the keys of a hand tells which ranks it holds, because the faces are chosen so t
 of at most seven ranks have the same sum, and which suit, if any, makes a flush. The best five of
 six are the best of the six choices that leave one card out, and so on for seven.
 
-A table is built when it is first asked for and then kept; importing this builds nothing.
+Importing this builds nothing.
 """
 
 from collections.abc import Callable
@@ -56,28 +56,6 @@ def dense(order: str, count: int) -> Words:
     table: Words = np.zeros(int(sums.max()) + 1, np.uint16)
     table[sums] = best
     return table
-
-
-@cache
-def flushes() -> Words:
-    """By number of wild cards (0 to 4) and 13-bit mask of one suit's ranks: the best flush class.
-
-    Shape (5, 8192). A wild card in a flush is a rank that the flush lacks (RULES.md, 2). 0 where
-    there are fewer than five cards.
-    """
-    masks = np.arange(1 << 13)
-    plain: Words = np.zeros(1 << 13, np.uint16)
-    for ranks, number in classes.suited_fives().items():
-        plain[sum(1 << rank for rank in ranks)] = number
-    for size in (6, 7):
-        crowded = masks[np.bitwise_count(masks) == size]
-        for rank in RANKS:
-            # Where the rank is not held, the mask stays and the maximum changes nothing.
-            plain[crowded] = np.maximum(plain[crowded], plain[crowded & ~(1 << rank)])
-    tables = [plain]
-    for _ in range(4):
-        tables.append(np.max([tables[-1][masks | 1 << rank] for rank in RANKS], axis=0))
-    return np.stack(tables)
 
 
 def _choices(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

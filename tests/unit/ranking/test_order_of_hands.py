@@ -1,6 +1,6 @@
 """The order of hands, case by case (docs/rules.md, 2)."""
 
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import pytest
 
@@ -16,7 +16,7 @@ from services.game.ranking import (
     low8,
 )
 from services.game.ranking.classes import high_classes, low8_masks, low_fives
-from services.game.ranking.keys import FACE_MASK, FACES, KEYS, flush_suits
+from services.game.ranking.keys import FACE_MASK, FACES, KEYS, SUIT_WEIGHTS, flush_suits
 from services.game.ranking.tables import rank_sums
 
 
@@ -40,9 +40,17 @@ def test_no_two_choices_of_ranks_have_the_same_sum_of_faces() -> None:
 
 
 def test_sums_of_seven_keys_are_single_digits_of_python() -> None:
-    assert all(abs(7 * key) < 2**30 for key in KEYS)
+    assert all(0 <= 7 * key < 2**30 for key in KEYS)
+
+
+def test_every_flush_is_among_those_that_its_sum_of_weights_allows() -> None:
     for count in (5, 6, 7):
-        assert len(flush_suits(count)) == 256
+        for held in product(range(count + 1), repeat=4):
+            if sum(held) == count and max(held) >= 5:
+                total = sum(
+                    number * weight for number, weight in zip(held, SUIT_WEIGHTS, strict=True)
+                )
+                assert held.index(max(held)) in flush_suits(count)[total]
 
 
 @pytest.mark.parametrize(
@@ -190,6 +198,6 @@ def test_importing_the_game_ranks_nothing_and_does_not_load_numpy() -> None:
 
     code = (
         "import sys, services.game.showdown, services.game.names, services.game.ranking as r;"
-        "sys.exit('numpy' in sys.modules or bool(r.scalar._classes_of_7))"
+        "sys.exit('numpy' in sys.modules or bool(r.scalar._high))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
