@@ -227,10 +227,7 @@ class Rulebook:
         Where `bring_in_rule` becomes "none" and no stakes are given, the stakes lose their
         bring-in with it.
         """
-        mapping = self.to_mapping()
-        if settings.get("bring_in_rule") == BringInRule.NONE and "stakes" not in settings:
-            mapping["stakes"] = [{**stake, "bring_in": 0} for stake in mapping["stakes"]]
-        return Rulebook.from_mapping({**mapping, **settings}, source=self.name)
+        return Rulebook.from_mapping(_laid_over(self.to_mapping(), settings), source=self.name)
 
     def stake(self, name: str) -> Stake:
         """The stake of that name; raises KeyError."""
@@ -323,22 +320,22 @@ def parse_page(text: str, source: str = "rulebook") -> RulebookPage:
     if not isinstance(title, str):
         faults.append(Fault("title", repr(title), "must be a text"))
     faults += _source_faults(sources)
-    overlaid: dict[str, Rulebook] = {}
+    overlaid: dict[str, dict[str, Any]] = {}
     if not isinstance(variants, dict) or not all(isinstance(v, dict) for v in variants.values()):
         faults.append(Fault("variants", repr(variants), "must be tables of settings"))
-    elif not faults:
-        base = Rulebook(**values)
+    else:
+        own = tuple(faults)
         for name, settings in variants.items():
-            try:
-                overlaid[name] = base.with_house(name=f"{base.name}/{name}", **settings)
-            except RulebookError as error:
-                faults += [
-                    Fault(f"variants.{name}.{fault.field}", fault.value, fault.reason)
-                    for fault in error.faults
-                ]
+            overlaid[name], more = _read_variant(name, mapping, settings)
+            faults += [
+                Fault(f"variants.{name}.{fault.field}", fault.value, fault.reason)
+                for fault in more
+                if fault not in own
+            ]
     if faults:
         raise RulebookError(source, faults)
-    return RulebookPage(title, Rulebook(**values), sources, overlaid)
+    games = {name: Rulebook(**settings) for name, settings in overlaid.items()}
+    return RulebookPage(title, Rulebook(**values), sources, games)
 
 
 def check_stake(rulebook: Rulebook, stake: Stake) -> list[Fault]:
@@ -402,6 +399,30 @@ def _read_settings(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fau
     else:
         faults.append(_unread("stakes", mapping, "must be a list of tables"))
     return values, faults + _contradictions(values)
+
+
+def _read_variant(
+    name: str, house: Mapping[str, Any], settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Fault]]:
+    """A variant is the house with some settings laid over it, and is named after it."""
+    values, faults = _read_settings(_laid_over(house, settings))
+    values["name"] = f"{house.get('name')}/{name}"
+    if "name" in settings:
+        faults.append(Fault("name", _shown(settings["name"]), "a variant has its table's name"))
+    return values, faults
+
+
+def _laid_over(house: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Where nobody brings in any more, the house's stakes lose their bring-in."""
+    stakes = house.get("stakes")
+    laid = {**house, **settings}
+    if (
+        settings.get("bring_in_rule") == BringInRule.NONE
+        and "stakes" not in settings
+        and isinstance(stakes, list | tuple)
+    ):
+        laid["stakes"] = [{**each, "bring_in": 0} for each in stakes if isinstance(each, dict)]
+    return laid
 
 
 def _read_stakes(

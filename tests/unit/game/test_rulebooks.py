@@ -139,41 +139,42 @@ def faults(text: str) -> dict[str, str]:
     return {fault.field: fault.reason for fault in error.value.faults}
 
 
-@pytest.mark.parametrize(
-    ("house", "old", "new", "field"),
-    [
-        ("modern", "bring_in = 50\n", "bring_in = 101\n", "stakes[0].bring_in"),
-        ("modern", "big_bet = 200\n", "big_bet = 300\n", "stakes[0].big_bet"),
-        ("modern", "ante = 20\n", "ante = 100\n", "stakes[0].ante"),
-        ("modern", "ante = 20\n", "ante = 0\n", "stakes[0].ante"),
-        ("modern", "ante = 20\n", "ante = 0.5\n", "stakes[0].ante"),
-        ("modern", "ante = 20\n", "", "stakes[0].ante"),
-        ("modern", "ante = 20\n", "ante = 20\nblind = 1\n", "stakes[0].blind"),
-        ("modern", "buy_in_max = 8000\n", "buy_in_max = 8001\n", "stakes[0].buy_in_max"),
-        ("modern", "buy_in_min = 2000\n", "buy_in_min = 1999\n", "stakes[0].buy_in_min"),
-        ("interpoker", "buy_in_min = 1000\n", "buy_in_min = 999\n", "stakes[0].buy_in_min"),
-        ("club", "buy_in_max = 200\n", "buy_in_max = 300\n", "stakes[0].buy_in_max"),
-        ("triopoker", "burn_cards = true", "burn_cards = false", "short_deck"),
-        ("modern", 'short_deck = "community"', 'short_deck = "tda"', "short_deck"),
-        ("razz", "_pair = false", "_pair = true", "fourth_street_pair"),
-        ("eight-or-better", "_pair = false", "_pair = true", "fourth_street_pair"),
-        ("razz", "wild_deuces = false", "wild_deuces = true", "wild_deuces"),
-        ("club", '_rule = "forced"', '_rule = "none"', "stakes[0].bring_in"),
-        ("modern", "bring_in = 50\n", "bring_in = 0\n", "stakes[0].bring_in"),
-        ("modern", "raise_cap = 3", "raise_cap = 3.5", "raise_cap"),
-        ("modern", "raise_cap = 3", "raise_cap = -1", "raise_cap"),
-        ("modern", "raise_cap = 3", "raise_cap = true", "raise_cap"),
-        ("modern", "raise_cap = 3", "", "raise_cap"),
-        ("modern", "raise_cap = 3", "raise_cap = 3\ncolour = 1", "colour"),
-        ("modern", '"beaten_may_muck"', '"nobody"', "showdown"),
-        ("modern", "burn_cards = false", 'burn_cards = "no"', "burn_cards"),
-        ("modern", "act_s = 15", "act_s = 0", "clock.act_s"),
-        ("modern", "act_s = 15", "act_s = 15, ticks = 1", "clock.ticks"),
-        ("modern", '[[stakes]]\nname = "2/4"', '[[stakes]]\nname = "1/2"', "stakes[1].name"),
-        ("modern", "[sources]", "[sources]\ncolour = 'blue'", "sources.colour"),
-        ("modern", 'game = "razz"', 'game = "holdem"', "variants.razz.game"),
-    ],
-)
+CONTRADICTIONS = [
+    ("modern", "bring_in = 50\n", "bring_in = 101\n", "stakes[0].bring_in"),
+    ("modern", "big_bet = 200\n", "big_bet = 300\n", "stakes[0].big_bet"),
+    ("modern", "ante = 20\n", "ante = 100\n", "stakes[0].ante"),
+    ("modern", "ante = 20\n", "ante = 0\n", "stakes[0].ante"),
+    ("modern", "ante = 20\n", "ante = 0.5\n", "stakes[0].ante"),
+    ("modern", "ante = 20\n", "", "stakes[0].ante"),
+    ("modern", "ante = 20\n", "ante = 20\nblind = 1\n", "stakes[0].blind"),
+    ("modern", "buy_in_max = 8000\n", "buy_in_max = 8001\n", "stakes[0].buy_in_max"),
+    ("modern", "buy_in_min = 2000\n", "buy_in_min = 1999\n", "stakes[0].buy_in_min"),
+    ("interpoker", "buy_in_min = 1000\n", "buy_in_min = 999\n", "stakes[0].buy_in_min"),
+    ("club", "buy_in_max = 200\n", "buy_in_max = 300\n", "stakes[0].buy_in_max"),
+    ("triopoker", "burn_cards = true", "burn_cards = false", "short_deck"),
+    ("modern", 'short_deck = "community"', 'short_deck = "tda"', "short_deck"),
+    ("razz", "_pair = false", "_pair = true", "fourth_street_pair"),
+    ("eight-or-better", "_pair = false", "_pair = true", "fourth_street_pair"),
+    ("razz", "wild_deuces = false", "wild_deuces = true", "wild_deuces"),
+    ("club", '_rule = "forced"', '_rule = "none"', "stakes[0].bring_in"),
+    ("modern", "bring_in = 50\n", "bring_in = 0\n", "stakes[0].bring_in"),
+    ("modern", "raise_cap = 3", "raise_cap = 3.5", "raise_cap"),
+    ("modern", "raise_cap = 3", "raise_cap = -1", "raise_cap"),
+    ("modern", "raise_cap = 3", "raise_cap = true", "raise_cap"),
+    ("modern", "raise_cap = 3", "", "raise_cap"),
+    ("modern", "raise_cap = 3", "raise_cap = 3\ncolour = 1", "colour"),
+    ("modern", '"beaten_may_muck"', '"nobody"', "showdown"),
+    ("modern", "burn_cards = false", 'burn_cards = "no"', "burn_cards"),
+    ("modern", "act_s = 15", "act_s = 0", "clock.act_s"),
+    ("modern", "act_s = 15", "act_s = 15, ticks = 1", "clock.ticks"),
+    ("modern", '[[stakes]]\nname = "2/4"', '[[stakes]]\nname = "1/2"', "stakes[1].name"),
+    ("modern", "[sources]", "[sources]\ncolour = 'blue'", "sources.colour"),
+    ("modern", 'game = "razz"', 'game = "holdem"', "variants.razz.game"),
+]
+"""(shipped house, line of its file, what stands there instead, the field at fault)."""
+
+
+@pytest.mark.parametrize(("house", "old", "new", "field"), CONTRADICTIONS)
 def test_a_contradiction_is_refused_with_its_field(
     house: str, old: str, new: str, field: str
 ) -> None:
@@ -204,6 +205,31 @@ def test_all_faults_are_reported_at_once() -> None:
         "stakes[1].ante",
         "game",
     }
+
+
+def test_the_faults_of_variants_are_reported_with_those_of_their_house() -> None:
+    found = faults(
+        toml(
+            "club",
+            ("raise_cap = 3", "raise_cap = 3.5"),
+            ("big_bet = 10\n", "big_bet = 11\n"),
+            ("fourth_street_pair = false\n\n[variants.razz]", "name = 'x'\n\n[variants.razz]"),
+        )
+    )
+    assert set(found) == {
+        "raise_cap",
+        "stakes[0].big_bet",
+        "variants.hi-lo.fourth_street_pair",
+        "variants.hi-lo.name",
+    }
+
+
+def test_a_variant_is_judged_with_its_house_as_a_whole() -> None:
+    burnless = "[variants.burnless]\nburn_cards = false\n"
+    assert set(faults(toml("triopoker") + burnless)) == {"variants.burnless.short_deck"}
+    page = parse_page(toml("triopoker") + burnless + "short_deck = 'community'\n")
+    assert page.variants["burnless"].short_deck == "community"
+    assert page.variants["burnless"].name == "triopoker/burnless"
 
 
 def test_what_is_not_toml_is_refused_with_the_place() -> None:
