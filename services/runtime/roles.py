@@ -38,6 +38,7 @@ METHOD_ROLES: Final[dict[str, frozenset[Role]]] = {
     "/doorcard.shuffler.v1.ShufflerService/ListReceiptKeys": _ALL,
     "/doorcard.showdown.v1.ShowdownService/DivideShowdown": _SERVICES,
     "/doorcard.showdown.v1.ShowdownService/EvaluateHands": _OVERSIGHT,
+    "/doorcard.showdown.v1.ShowdownService/EstimateEquity": _OVERSIGHT,
     "/doorcard.table.v1.TableService/CreateTable": _OPERATORS,
     "/doorcard.table.v1.TableService/ListTables": _ALL,
     "/doorcard.table.v1.TableService/GetTable": _ALL,
