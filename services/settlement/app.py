@@ -27,6 +27,8 @@ HARD_LIMIT_S: Final = 30
 VISIBILITY_S: Final = 120
 """Longer than the hard limit: no task that still runs is given out again."""
 BROKER_SOCKET_S: Final = 5
+LOST_CHILD_S: Final = 1.0
+"""How long a killed child's task still counts as running and keeps its place from another."""
 
 
 def quieten_celery() -> None:
@@ -56,6 +58,7 @@ def make_app(settings: SettlementSettings) -> Celery:
         ],
         task_create_missing_queues=False,
         worker_prefetch_multiplier=1,
+        worker_lost_wait=LOST_CHILD_S,
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_enable_remote_control=False,

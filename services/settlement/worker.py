@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any, NoReturn
@@ -88,7 +89,7 @@ def _work(app: Celery, settings: WorkerSettings, metrics_port: int) -> int:
         stopping = True
         if how == "Warm":
             # No new tasks; those that run go on, but not for ever: then they are given back.
-            limit = Timer(settings.soft_shutdown_seconds, os.kill, (os.getpid(), signal.SIGQUIT))
+            limit = Timer(settings.soft_shutdown_seconds, _kill_children, (worker,))
             limit.daemon = True
             limit.start()
 
@@ -115,3 +116,13 @@ def _work(app: Celery, settings: WorkerSettings, metrics_port: int) -> int:
     )
     worker.start()
     return 0 if stopping else int(worker.exitcode or 0)
+
+
+def _kill_children(worker: Any) -> None:
+    """End tasks that do not end by themselves; the next trigger does again what they half did.
+
+    Celery's own cold shutdown waits for them, and for children whose last result nobody reads.
+    """
+    for pid in worker.pool.info["processes"]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -158,7 +159,8 @@ def test_killed_children_workers_and_beats_lose_and_double_nothing(
     for _ in range(3):
         written += [fake_room.tables.write(0).ledger.entry_id for _ in range(10)]
         for child in worker.children():
-            os.kill(child, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
     wait_until(drained(fake_room, 0, 30), "new children drained it")
     written += [fake_room.tables.write(0).ledger.entry_id for _ in range(30)]
     second_beat.kill()
