@@ -202,7 +202,6 @@ def test_a_mail_server_that_hangs_keeps_no_hand_waiting_and_logs_tell_no_secret(
     fake_room: FakeRoom, start: Start
 ) -> None:
 
-
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         worker = start("worker", smtp_address=address, smtp_timeout_seconds="9")
