@@ -46,7 +46,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def modules() -> list[str]:
-    """The modules of this folder that measure something."""
+    """The modules of this folder that measure something; what they share lies in packages."""
     return sorted(
         each.name for each in pkgutil.iter_modules(bench.__path__) if each.name not in BESIDE
     )
