@@ -47,9 +47,8 @@ def main(names: Sequence[str]) -> int:
 
 def modules() -> list[str]:
     """The modules of this folder that measure something; what they share lies in packages."""
-    return sorted(
-        each.name for each in pkgutil.iter_modules(bench.__path__) if each.name not in BESIDE
-    )
+    found = [each.name for each in pkgutil.iter_modules(bench.__path__) if not each.ispkg]
+    return sorted(name for name in found if name not in BESIDE)
 
 
 def rows_of(name: str) -> Iterator[Row]:
