@@ -3,10 +3,11 @@
 `python -m services.table`
 """
 
+import asyncio
 import secrets
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from doorcard.showdown.v1 import showdown_pb2_grpc
 from doorcard.shuffler.v1 import shuffler_pb2_grpc
@@ -15,8 +16,10 @@ from doorcard.wallet.v1 import wallet_pb2_grpc
 from grpc import aio
 
 from services.runtime.channels import connect
+from services.runtime.errors import DoorcardError
+from services.runtime.logs import logger
 from services.runtime.sealing import SealKeys
-from services.runtime.server import main, run
+from services.runtime.server import Step, main, run
 from services.runtime.settings import load
 from services.table import server as table_server
 from services.table.draft import Services
@@ -30,7 +33,8 @@ from services.table.sweep import Sweep
 from services.table.tables import Tables
 from services.table.watchers import Watchers
 
-INTERNAL_NAME = internal_pb2.DESCRIPTOR.services_by_name["TableInternalService"].full_name
+WALLET_AGAIN_S: Final = 5.0
+INTERNAL_NAME: Final = internal_pb2.DESCRIPTOR.services_by_name["TableInternalService"].full_name
 
 
 class Replica:
@@ -60,6 +64,7 @@ class Replica:
             replica_id=self.id,
         )
         self.shards = Shards(self.store, wallet)
+        self._wallet_checked = False
         self.outbox = Outbox(self.store, undrained_max_ms=settings.undrained_max_ms)
         self.tables = Tables(
             self.store,
@@ -76,10 +81,40 @@ class Replica:
         self.settlement = TableInternalServer(self.store, self.outbox, self.tables, money_of)
 
     async def register(self, server: aio.Server) -> Sequence[str]:
-        """Start the store and add both services."""
+        """Start the store and add both services.
+
+        Raises SettingsDiffer when Redis or the wallet belongs to a room with other shards.
+        """
         await self.store.start()
+        await self._wallet_agrees()
         internal_pb2_grpc.add_TableInternalServiceServicer_to_server(self.settlement, server)
         return [table_server.register(server, self.players), INTERNAL_NAME]
+
+    @property
+    def background(self) -> Sequence[Step]:
+        """What runs for the life of the process."""
+        return (
+            self.sweep.run,
+            self.watchers.wakes.run,
+            self.outbox.run,
+            self.check_wallet,
+        )
+
+    async def check_wallet(self) -> None:
+        """Compare shards with a wallet that was away at the start, as soon as it answers."""
+        while not self._wallet_checked:
+            await asyncio.sleep(WALLET_AGAIN_S)
+            await self._wallet_agrees()
+        # A background task that returned would look like one that failed.
+        await asyncio.Event().wait()
+
+    async def _wallet_agrees(self) -> None:
+        try:
+            await self.shards.check_room()
+            self._wallet_checked = True
+        except DoorcardError as error:
+            # Tables go on without their wallet; hands in progress do not need it.
+            logger.warning("wallet_not_checked", reason=error.reason)
 
     async def drain(self) -> None:
         """No new ticks, streams told to connect elsewhere, commits finished."""
@@ -101,7 +136,7 @@ async def serve(settings: TableSettings, keys: SealKeys) -> int:
         settings,
         replica.register,
         on_drain=replica.drain,
-        background=(replica.sweep.run, replica.watchers.wakes.run, replica.outbox.run),
+        background=replica.background,
         on_stop=replica.stop,
     )
 

@@ -19,7 +19,6 @@ from services.runtime.channels import connect
 from services.runtime.sealing import SealKeys, new_key
 from services.runtime.server import Running, serving
 from services.runtime.settings import ServiceSettings
-from services.showdown.server import ShowdownServicer
 from services.shuffler.generator import KernelGenerator
 from services.shuffler.receipts import ReceiptKeys
 from services.shuffler.server import ShufflerServicer
@@ -27,7 +26,7 @@ from services.table.__main__ import Replica
 from services.table.settings import TableSettings
 from tests import valkey
 from tests.conftest import Room
-from tests.unit.table.rooms import FakeWallet
+from tests.unit.table.rooms import FakeShowdown, FakeWallet
 
 SHARDS = 2
 PATIENCE_S = 10.0
@@ -40,6 +39,7 @@ class WalletServer(wallet_pb2_grpc.WalletServiceServicer):
     def __init__(self) -> None:
         self.fake = FakeWallet()
         self.epochs: dict[int, int] = {}
+        self.shards = SHARDS
 
     async def ReserveBuyIn(self, request: Any, _context: Any) -> Any:  # noqa: N802
         return await self.fake.on_ReserveBuyIn(request)
@@ -66,7 +66,14 @@ class WalletServer(wallet_pb2_grpc.WalletServiceServicer):
         )
 
     async def GetRoomSettings(self, _request: Any, _context: Any) -> Any:  # noqa: N802
-        return wallet_pb2.GetRoomSettingsResponse(shards=SHARDS)
+        return wallet_pb2.GetRoomSettingsResponse(shards=self.shards)
+
+
+class ShowdownServer(showdown_pb2_grpc.ShowdownServiceServicer):
+    """Divides pots as the showdown service does."""
+
+    async def DivideShowdown(self, request: Any, _context: Any) -> Any:  # noqa: N802
+        return await FakeShowdown().on_DivideShowdown(request)
 
 
 @dataclass
@@ -102,7 +109,7 @@ class Cluster:
                 settings,
                 replica.register,
                 on_drain=replica.drain,
-                background=(replica.sweep.run, replica.watchers.wakes.run, replica.outbox.run),
+                background=replica.background,
                 on_stop=replica.stop,
             )
         )
@@ -159,7 +166,7 @@ async def cluster(
             ("shuffler", shuffler, shuffler_pb2_grpc.add_ShufflerServiceServicer_to_server),
             (
                 "showdown",
-                ShowdownServicer(),
+                ShowdownServer(),  # type: ignore[abstract]
                 showdown_pb2_grpc.add_ShowdownServiceServicer_to_server,
             ),
             ("wallet", wallet, wallet_pb2_grpc.add_WalletServiceServicer_to_server),
@@ -219,9 +226,11 @@ class Seated:
                 for frame in message.frames:
                     self.take(frame)
 
-    async def until_turn(self, turn: int) -> None:
-        """Read until this decision is the present one."""
-        await self.until(lambda: self.turn is not None and self.turn.turn == turn)
+    async def until_turn(self, hand_id: str, turn: int) -> None:
+        """Read until this decision of this hand is the present one."""
+        await self.until(
+            lambda: self.hand_id == hand_id and self.turn is not None and self.turn.turn == turn
+        )
 
     async def until_past(self, turn: int, hands: int) -> bool:
         """Read until a later decision, or the end of one more hand than `hands`: whether it is."""

@@ -43,9 +43,16 @@ async def play_hand(streams: dict[int, Seated]) -> str:
         assert first.turn is not None
         turn = first.turn
         actor = streams[turn.seat]
-        await actor.until_turn(turn.turn)
+        await actor.until_turn(first.hand_id, turn.turn)
         result = await actor.act(passive(turn))
-        assert not result.HasField("refusal"), result
+        assert not result.HasField("refusal"), (
+            str(result),
+            turn.turn,
+            turn.seat,
+            actor.hand_id,
+            first.hand_id,
+            actor.hands_ended,
+        )
         over = await first.until_past(turn.turn, hands)
     return first.hands_ended[-1]
 

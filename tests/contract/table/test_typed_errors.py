@@ -37,8 +37,8 @@ async def started(tables: Cluster) -> tuple[Seated, Seated, str]:
     await first.until(lambda: first.turn is not None)
     assert first.turn is not None
     actor, other = streams[first.turn.seat], streams[1 - first.turn.seat]
-    await actor.until_turn(first.turn.turn)
-    await other.until_turn(first.turn.turn)
+    await actor.until_turn(first.hand_id, first.turn.turn)
+    await other.until_turn(first.hand_id, first.turn.turn)
     return actor, other, table_id
 
 

@@ -11,15 +11,19 @@ from typing import Any, cast
 
 import grpc
 import msgspec
+from doorcard.game.v1 import game_pb2
+from doorcard.showdown.v1 import showdown_pb2
 from doorcard.shuffler.v1 import shuffler_pb2
 from doorcard.table.v1 import internal_pb2, table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 
 from services.game.cards import card_name
+from services.game.events import EventKind
 from services.game.hand import Act
+from services.game.showdown import divide
 from services.game.wants import ActionKind
 from services.runtime.clock import monotonic_s
-from services.showdown.server import ShowdownServicer
+from services.showdown.reading import read_showdown
 from services.table.creation import new_table
 from services.table.draft import Services
 from services.table.hands import Order
@@ -27,6 +31,7 @@ from services.table.state import Table
 from services.table.store import Store
 from services.table.stored import Commit, Committed, Conflict, ShardClosed, Stored, TooEarly
 from services.table.tables import Tables
+from services.table.views import award
 
 EPOCH = 1
 TABLE_REQUEST = table_pb2.CreateTableRequest(
@@ -272,10 +277,19 @@ class FakeWallet(FakeService):
 
 
 class FakeShowdown(FakeService):
-    """The showdown service itself, without a server."""
+    """What the showdown service does, without a server."""
 
-    async def on_DivideShowdown(self, request: Any) -> Any:  # noqa: N802
-        return await ShowdownServicer().DivideShowdown(request, cast(Any, None))
+    async def on_DivideShowdown(  # noqa: N802
+        self, request: showdown_pb2.DivideShowdownRequest
+    ) -> showdown_pb2.DivideShowdownResponse:
+        result = divide(*read_showdown(request))
+        return showdown_pb2.DivideShowdownResponse(
+            awards=[award((EventKind.AWARDED, *each)) for each in result.awards],
+            reveals=[
+                game_pb2.Reveal(seat=seat, shown=shown, hand_name=name)
+                for seat, shown, name in result.reveals
+            ],
+        )
 
 
 @dataclass
