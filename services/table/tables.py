@@ -366,14 +366,13 @@ class Tables:
                     return result
                 table, fresh = present, True
                 continue
-            current = fresh or await self._is_current(table)
-            if current:
+            newer = None if fresh else await self._newer(table)
+            if newer is None:
                 self._keep_if_untouched(table)
                 if refused is not None:
                     raise refused
                 return result
-            self._kept.pop(table_id, None)
-            table = None
+            table, fresh = newer, True
         raise Aborted("TABLE_BUSY", "other changes came first each time", retry_after_ms=100)
 
     async def _commit(self, draft: Draft) -> Table | None:
@@ -481,6 +480,16 @@ class Tables:
     async def _load(self, table_id: str) -> Table | None:
         stored = await self._store.load(table_id)
         return None if stored is None else Table.load(table_id, stored)
+
+    async def _newer(self, table: Table) -> Table | None:
+        """The table as another replica left it; None if it is as we know it."""
+        stored = await self._store.load(table.table_id)
+        if stored is not None and table.stored is not None and stored[:2] == table.stored[:2]:
+            return None
+        self._kept.pop(table.table_id, None)
+        if stored is None:
+            raise _unknown()
+        return Table.load(table.table_id, stored)
 
     async def _is_current(self, table: Table) -> bool:
         stored = table.stored
