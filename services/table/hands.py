@@ -5,6 +5,7 @@ is away, what happened is committed all the same, the clock stands still, and a 
 again: an accepted action is never lost, and nobody is folded because of our fault.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -162,6 +163,18 @@ async def leave(draft: Draft, player_id: str) -> bool:
         if blob.status is TableStatus.OPEN:
             await _quit(draft, number, ticking=False)
     return table.seat_of(player_id) is None
+
+
+async def excuse(draft: Draft, players: Collection[str]) -> None:
+    """We cut the streams of these players: whoever of them is to act gets a full new clock."""
+    running, hand = draft.table.blob.hand, draft.table.hand
+    if running is None or hand is None or not draft.table.clock_runs:
+        return
+    if not isinstance(hand.want, Act) or running.renewals >= RENEWALS_MAX:
+        return
+    if draft.table.blob.seats[hand.want.seat].player_id in players:
+        running.renewals += 1
+        _new_clock(draft)
 
 
 async def pause(draft: Draft, reason: str) -> int:

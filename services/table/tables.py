@@ -8,7 +8,7 @@ mailbox.
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -199,9 +199,19 @@ class Tables:
         """A `Play` stream of his opened here, or his last one here closed."""
 
         async def change(draft: Draft) -> None:
+            if there and await self._was_cut(draft, player_id):
+                await hands.excuse(draft, (player_id,))
             await seats.connect(draft, player_id, self._replica_id, there=there)
 
         await self._do(table_id, TICKS, "connect", change)
+
+    async def excuse(self, table_id: str, players: Collection[str]) -> None:
+        """We are about to cut the streams of these players."""
+
+        async def change(draft: Draft) -> None:
+            await hands.excuse(draft, players)
+
+        await self._do(table_id, TICKS, "excuse", change)
 
     # What the room does
 
@@ -509,6 +519,14 @@ class Tables:
             self._keep(table)
         else:
             self._kept.pop(table.table_id, None)
+
+    async def _was_cut(self, draft: Draft, player_id: str) -> bool:
+        """Whether the replica that had the player's stream is dead."""
+        number = draft.table.seat_of(player_id)
+        before = draft.table.blob.seats[number].connection if number is not None else ""
+        if before in ("", self._replica_id):
+            return False
+        return before not in await self._store.live_replicas()
 
     async def _undrained_age_ms(self, table_id: str) -> int:
         return await self._store.undrained_age_ms(self._store.shard_of(table_id))

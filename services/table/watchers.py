@@ -31,6 +31,7 @@ HELD_MAX: Final = 256
 RECONNECT_AFTER_MS: Final = 100
 OWN_WAKE_S: Final = 0.02
 """How long a wake-up of a table that is being changed here waits for the commit's own answer."""
+READ_AGAIN_S: Final = 0.5
 READS_MAX: Final = 100
 """Times in a row that a table is read again because it went on meanwhile."""
 
@@ -131,8 +132,17 @@ class Watchers:
         return hub is not None and any(s.player_id == player_id for s in hub.places)
 
     async def drain(self) -> None:
-        """Tell every stream to connect again elsewhere, and end it."""
+        """Tell every stream to connect again elsewhere, and end it.
+
+        Whoever is to act gets a full new clock, since it is us who cut his stream.
+        """
         self._draining = True
+        excused = [
+            self._excuse(hub.table_id, players)
+            for hub in self._hubs.values()
+            if (players := {stream.player_id for stream in hub.places if stream.player_id})
+        ]
+        await asyncio.gather(*excused)
         reconnect = table_pb2.Reconnect(
             reason="the server goes away", retry_after_ms=RECONNECT_AFTER_MS
         )
@@ -196,6 +206,10 @@ class Watchers:
                         self._deliver(hub, version, _unpack(record))
                 if not records:
                     return
+        except DoorcardError as error:
+            # Nobody wakes us again for a version that we were told of.
+            logger.warning("events_not_read", table=hub.table_id, reason=error.reason)
+            asyncio.get_running_loop().call_later(READ_AGAIN_S, self._catch_up, hub)
         finally:
             hub.reading = False
 
@@ -272,6 +286,12 @@ class Watchers:
         if not hub.places:
             del self._hubs[table_id]
             self.wakes.forget(table_id)
+
+    async def _excuse(self, table_id: str, players: set[str]) -> None:
+        try:
+            await self._tables.excuse(table_id, players)
+        except DoorcardError as error:
+            logger.info("clock_not_renewed", table=table_id, reason=error.reason)
 
     async def _tell_presence(self, table_id: str, player_id: str, *, there: bool) -> None:
         try:

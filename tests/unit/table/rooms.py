@@ -62,6 +62,7 @@ class MemoryStore:
         self.reads = 0
         self.undrained_ms = 0
         self.closed = ""
+        self.live = ["replica-1", "replica-2"]
         self.before_commit: Callable[[Commit], None] | None = None
         """Called once before the next commit: another replica may be quicker."""
 
@@ -73,6 +74,9 @@ class MemoryStore:
 
     async def undrained_age_ms(self, _shard: int) -> int:
         return self.undrained_ms
+
+    async def live_replicas(self) -> list[str]:
+        return self.live
 
     async def load(self, table_id: str) -> Stored | None:
         self.reads += 1

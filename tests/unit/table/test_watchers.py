@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 from doorcard.table.v1 import table_pb2
 
-from services.runtime.errors import NotFound, ResourceExhausted
+from services.runtime.errors import NotFound, ResourceExhausted, Unavailable
 from services.runtime.ids import uuid7
 from services.table import streams, watchers
 from services.table.store import Store
@@ -217,6 +217,27 @@ async def test_a_gap_in_the_store_is_a_snapshot() -> None:
     await reader.close()
 
 
+async def test_a_store_that_was_away_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchers, "READ_AGAIN_S", 0.0)
+    room = await playing()
+    hub = watching(room)
+    reader = Reader(hub)
+    await hub.join(reader.stream, room.table_id, 0)
+    events_after = room.store.events_after
+
+    async def away(_table_id: str, _version: int) -> list[tuple[int, bytes]] | None:
+        room.store.events_after = events_after  # type: ignore[method-assign]
+        raise Unavailable("STORE_AWAY", "the store does not answer")
+
+    room.store.events_after = away  # type: ignore[method-assign,assignment]
+    room.tables = room.replica("replica-2")
+    await room.start_hand()
+    hub.woken(room.table_id, room.table.version)
+    await settled(room)
+    assert reader.check() == room.table.version
+    await reader.close()
+
+
 async def test_a_slow_reader_costs_the_table_nothing_and_gets_a_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -320,6 +341,34 @@ async def test_a_drain_tells_every_stream_to_come_back_and_ends_it() -> None:
     assert room.table.blob.seats[0].connection
     with pytest.raises(ResourceExhausted):
         hub.open("anna")
+
+
+async def test_a_drain_gives_who_is_to_act_a_full_new_clock() -> None:
+    room = await playing()
+    hub = watching(room)
+    await room.start_hand()
+    player, want, _ = room.to_act()
+    reader = Reader(hub, player)
+    await hub.join(reader.stream, room.table_id, 0)
+    room.store.ms += 5000
+    await hub.drain()
+    assert room.table.blob.due_ms == room.store.ms + 10_000
+    assert room.to_act()[1].turn == want.turn
+    await reader.close()
+
+
+@pytest.mark.parametrize("dead", [True, False])
+async def test_who_comes_back_from_a_dead_replica_gets_a_full_new_clock(dead: bool) -> None:
+    room = await playing()
+    await room.start_hand()
+    player, _, _ = room.to_act()
+    await room.tables.connect(room.table_id, player, there=True)
+    due_ms = room.table.blob.due_ms
+    room.store.ms += 5000
+    if dead:
+        room.store.live.remove("replica-1")
+    await room.replica("replica-2").connect(room.table_id, player, there=True)
+    assert room.table.blob.due_ms == due_ms + 5000 * dead
 
 
 async def test_streams_and_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
