@@ -1,15 +1,11 @@
-"""What requests say, checked whole: every fault is reported at once, with its field and index.
+"""What a showdown's request says, checked whole."""
 
-Faults name places, never cards.
-"""
-
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, NoReturn, TypeVar
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from doorcard.game.v1 import game_pb2
 from doorcard.showdown.v1 import showdown_pb2 as pb
 
-from services.game.cards import parse_card
 from services.game.pots import Pot
 from services.game.rulebook import (
     UNITS_MAX,
@@ -21,10 +17,7 @@ from services.game.rulebook import (
 )
 from services.game.showdown import HAND_CARDS, SEATS_MAX
 from services.game.wants import Showdown
-from services.runtime.errors import InvalidArgument
-
-HANDS_MAX: Final = 1_000
-"""Most hands of one EvaluateHands request."""
+from services.showdown.faults import Faults
 
 GAMES: Final[Mapping[int, Game]] = {
     game_pb2.GAME_HIGH: Game.HIGH,
@@ -104,79 +97,6 @@ def read_showdown(request: pb.DivideShowdownRequest) -> tuple[Showdown, Split]:
         ),
         split,
     )
-
-
-def read_evaluation(request: pb.EvaluateHandsRequest) -> list[tuple[int, ...]]:
-    """The hands, five to seven distinct cards each. Raises InvalidArgument with every fault."""
-    faults = Faults()
-    if request.ranking not in pb.Ranking.values() or not request.ranking:
-        faults.add("ranking", "is not one of the rankings")
-    if not 1 <= len(request.hands) <= HANDS_MAX:
-        faults.add("hands", f"must be 1 to {HANDS_MAX}")
-        faults.raise_if_any()
-    hands = []
-    for index, hand in enumerate(request.hands):
-        where = f"hands[{index}].cards"
-        if not 5 <= len(hand.cards) <= 7:
-            faults.add(where, "must be five, six or seven")
-        hands.append(faults.cards(hand.cards, where, seen=set()))
-    faults.raise_if_any()
-    return hands
-
-
-Value = TypeVar("Value")
-
-
-class Faults:
-    """The faults of one request."""
-
-    LISTED_MAX: Final = 20
-    """No more are reported; a request of rubbish must not cost a long answer."""
-
-    def __init__(self) -> None:
-        self._violations: list[tuple[str, str]] = []
-
-    def add(self, field: str, description: str) -> None:
-        """Note a fault of a field, for instance "hands[1].cards[3]"."""
-        self._violations.append((field, description))
-
-    def one_of(
-        self, values: Mapping[int, Value], number: int, field: str, otherwise: Value
-    ) -> Value:
-        """The meaning of an enum's number; `otherwise` when it has none, which is a fault."""
-        if number not in values:
-            self.add(field, "is not one of the allowed values")
-        return values.get(number, otherwise)
-
-    def cards(self, names: Sequence[str], field: str, seen: set[int]) -> tuple[int, ...]:
-        """The cards that are cards; the others, and those in `seen`, are faults. Adds to `seen`."""
-        read = [self.card(name, f"{field}[{index}]", seen) for index, name in enumerate(names)]
-        return tuple(card for card in read if card is not None)
-
-    def card(self, name: str, field: str, seen: set[int]) -> int | None:
-        """As `cards`, of one card."""
-        try:
-            card = parse_card(name)
-        except ValueError:
-            self.add(field, "is not a card")
-            return None
-        if card in seen:
-            self.add(field, "occurs a second time")
-        seen.add(card)
-        return card
-
-    def raise_if_any(self) -> None:
-        """Raises InvalidArgument when there was a fault."""
-        if self._violations:
-            self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        listed = self._violations[: self.LISTED_MAX]
-        raise InvalidArgument(
-            "INVALID_FIELD",
-            "; ".join(f"{field}: {description}" for field, description in listed),
-            violations=listed,
-        )
 
 
 def _read_hands(

@@ -1,8 +1,10 @@
-"""The showdown's contract over gRPC: cards and pots in, awards and ranks out."""
+"""The showdown's contract over gRPC: cards and pots in, awards, ranks and equities out."""
 
-import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, Final
 
 from doorcard.game.v1 import game_pb2
 from doorcard.showdown.v1 import showdown_pb2 as pb
@@ -11,21 +13,29 @@ from grpc import aio
 
 from services.game.cards import card_name
 from services.game.events import HIGH, LOW, WHOLE
-from services.game.names import name_of_high, name_of_low
-from services.game.ranking import ace_to_five, best_high, best_low, deuces_wild, high, low8
 from services.game.showdown import divide
 from services.game.wants import ShowdownResult
-from services.runtime.errors import ResourceExhausted
-from services.showdown.reading import read_evaluation, read_showdown
+from services.runtime.errors import DeadlineExceeded
+from services.showdown.analysts import Analysts
+from services.showdown.asking import Packed, read_equity, read_evaluation, refuse_packed
+from services.showdown.equity import Estimation, Worth
+from services.showdown.evaluation import Cards, Order, Ranked, rank_hands, rank_packed
+from services.showdown.reading import read_showdown
 
 SERVICE_NAME: Final = pb.DESCRIPTOR.services_by_name["ShowdownService"].full_name
-EVALUATIONS_MAX: Final = 4
-"""EvaluateHands calls at work at once; the next is told to come again."""
-TURN_HANDS: Final = 32
-"""Hands ranked before the event loop has its turn, so that showdowns of tables need not wait."""
-RETRY_AFTER_MS: Final = 100
 
-Cards = tuple[int, ...]
+HANDS_HERE: Final = 16
+"""So few hands are ranked at once, in about a millisecond: a table's all-in display does not wait
+behind analysts. More go to the analysts, in parts."""
+HANDS_PART: Final = 250
+PACKED_PART: Final = 100_000
+ESTIMATE_SECONDS: Final = 60.0
+"""The most time for one estimate."""
+ANSWER_SECONDS: Final = 0.2
+"""Kept from the caller's time for the last answer of a sample."""
+PROGRESS_SECONDS: Final = 0.25
+"""Between answers of an estimate at work."""
+
 Context = aio.ServicerContext[Any, Any]
 
 _PARTS: Final = {
@@ -35,43 +45,11 @@ _PARTS: Final = {
 }
 
 
-class _Order(NamedTuple):
-    """How hands are ranked, named and shown in one ranking."""
-
-    rank: Callable[[Cards], int | None]
-    name: Callable[[Cards], str]
-    best: Callable[[Cards], Cards | None]
-
-
-_ORDERS: Final[Mapping[int, _Order]] = {
-    pb.RANKING_HIGH: _Order(
-        high,
-        lambda cards: name_of_high(high(cards)),
-        lambda cards: best_high(cards)[1],
-    ),
-    pb.RANKING_LOW_EIGHT: _Order(
-        low8,
-        lambda cards: name_of_low(ace_to_five(cards)),
-        best_low,
-    ),
-    pb.RANKING_ACE_TO_FIVE: _Order(
-        ace_to_five,
-        lambda cards: name_of_low(ace_to_five(cards)),
-        lambda cards: best_low(cards, eight_or_better=False),
-    ),
-    pb.RANKING_DEUCES_WILD: _Order(
-        deuces_wild,
-        lambda cards: name_of_high(deuces_wild(cards)),
-        lambda cards: best_high(cards, wild_deuces=True)[1],
-    ),
-}
-
-
 class ShowdownServicer(showdown_pb2_grpc.ShowdownServiceServicer):
     """ShowdownService. Keeps nothing, logs no card."""
 
-    def __init__(self) -> None:
-        self._evaluations = 0
+    def __init__(self, analysts: Analysts) -> None:
+        self._analysts = analysts
 
     async def DivideShowdown(  # noqa: N802 (the contract's name)
         self, request: pb.DivideShowdownRequest, _context: Context
@@ -81,30 +59,63 @@ class ShowdownServicer(showdown_pb2_grpc.ShowdownServiceServicer):
     async def EvaluateHands(  # noqa: N802
         self, request: pb.EvaluateHandsRequest, _context: Context
     ) -> pb.EvaluateHandsResponse:
-        if self._evaluations >= EVALUATIONS_MAX:
-            raise ResourceExhausted(
-                "TOO_MANY_EVALUATIONS",
-                f"{EVALUATIONS_MAX} evaluations are at work",
-                retry_after_ms=RETRY_AFTER_MS,
-            )
-        self._evaluations += 1
-        try:
-            hands = read_evaluation(request)
-            order = _ORDERS[request.ranking]
-            answer = pb.EvaluateHandsResponse()
-            for index, cards in enumerate(hands):
-                if index % TURN_HANDS == TURN_HANDS - 1:
-                    await asyncio.sleep(0)
-                answer.hands.append(_ranked(cards, order))
-            return answer
-        finally:
-            self._evaluations -= 1
+        few = not request.packed_hands and len(request.hands) <= HANDS_HERE
+        with nullcontext() if few else self._analysts.let_in():
+            order, hands = read_evaluation(request)
+            if isinstance(hands, Packed):
+                return await self._rank_packed(order, hands)
+            if few:
+                return _ranked(rank_hands(order, hands))
+            return await self._rank(order, hands)
+
+    async def EstimateEquity(  # noqa: N802
+        self, request: pb.EstimateEquityRequest, context: Context
+    ) -> AsyncIterator[pb.EstimateEquityResponse]:
+        with self._analysts.let_in():
+            estimation, seed = read_equity(request)
+            given_s = context.time_remaining()
+            end_s = time.monotonic() + ESTIMATE_SECONDS
+            if given_s is not None:
+                end_s = min(end_s, time.monotonic() + given_s - ANSWER_SECONDS)
+            told_s = time.monotonic()
+            while part := estimation.next_part():
+                if time.monotonic() >= end_s and (estimation.exact or estimation.deals):
+                    break
+                estimation.add(await self._analysts.do(part))
+                if time.monotonic() >= told_s + PROGRESS_SECONDS:
+                    told_s = time.monotonic()
+                    yield _estimate(estimation, seed, done=False)
+            if estimation.exact and not estimation.precise:
+                raise DeadlineExceeded(
+                    "ESTIMATE_TOO_LONG", "the time was too short to look at every deal"
+                )
+            yield _estimate(estimation, seed, done=True)
+
+    async def _rank(self, order: Order, hands: Sequence[Cards]) -> pb.EvaluateHandsResponse:
+        answer = pb.EvaluateHandsResponse()
+        for start in range(0, len(hands), HANDS_PART):
+            part = hands[start : start + HANDS_PART]
+            ranked = await self._analysts.do(partial(rank_hands, order, part))
+            answer.MergeFrom(_ranked(ranked))
+        return answer
+
+    async def _rank_packed(self, order: Order, packed: Packed) -> pb.EvaluateHandsResponse:
+        size = PACKED_PART * packed.cards
+        ranks = []
+        for start in range(0, len(packed.hands), size):
+            part = partial(rank_packed, order, packed.cards, packed.hands[start : start + size])
+            found = await self._analysts.do(part)
+            if isinstance(found, bytes):
+                ranks.append(found)
+            else:
+                refuse_packed(found, start // packed.cards)
+        return pb.EvaluateHandsResponse(packed_ranks=b"".join(ranks))
 
 
-def build_tables() -> None:
-    """Build what ranking needs, so that the first showdown does not wait for it."""
-    for order in _ORDERS.values():
-        _ranked((0, 5, 10, 15, 20, 25, 30), order)
+def get_tables_ready() -> None:
+    """Do what the first ranking would do, so that the first showdown does not wait for it."""
+    for order in Order:
+        rank_hands(order, [(0, 5, 10, 15, 20, 25, 30)])
 
 
 def _divided(result: ShowdownResult) -> pb.DivideShowdownResponse:
@@ -120,14 +131,35 @@ def _divided(result: ShowdownResult) -> pb.DivideShowdownResponse:
     )
 
 
-def _ranked(cards: Cards, order: _Order) -> pb.RankedHand:
-    rank = order.rank(cards)
-    if rank is None:
-        return pb.RankedHand(qualifies=False)
-    best = order.best(cards) or ()
-    return pb.RankedHand(
-        rank=rank,
-        name=order.name(cards),
-        best=[card_name(card) for card in best],
-        qualifies=True,
+def _ranked(hands: Sequence[Ranked | None]) -> pb.EvaluateHandsResponse:
+    return pb.EvaluateHandsResponse(
+        hands=[
+            pb.RankedHand(
+                rank=hand.rank,
+                name=hand.name,
+                best=[card_name(card) for card in hand.best],
+                qualifies=True,
+            )
+            if hand
+            else pb.RankedHand(qualifies=False)
+            for hand in hands
+        ]
     )
+
+
+def _estimate(estimation: Estimation, seed: int, *, done: bool) -> pb.EstimateEquityResponse:
+    told = done or not estimation.exact
+    return pb.EstimateEquityResponse(
+        players=[_equity(worth) for worth in estimation.worths()] if told else (),
+        deals=estimation.deals,
+        deals_total=estimation.spot.deals if estimation.exact else 0,
+        exact=estimation.exact,
+        progress=estimation.progress,
+        done=done,
+        precise=estimation.precise,
+        seed=seed,
+    )
+
+
+def _equity(worth: Worth) -> pb.PlayerEquity:
+    return pb.PlayerEquity(**worth._asdict())

@@ -1,56 +1,21 @@
 """What a caller of the showdown service can rely on, over gRPC."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from doorcard.game.v1 import game_pb2
 from doorcard.showdown.v1 import showdown_pb2 as pb
-from doorcard.showdown.v1 import showdown_pb2_grpc
 from structlog.testing import capture_logs
 
 from services.game.cards import card_name
-from services.runtime.channels import call, connect
-from services.runtime.errors import (
-    InvalidArgument,
-    PermissionDenied,
-    ResourceExhausted,
-    Unauthenticated,
-)
-from services.runtime.server import serving
-from services.showdown import server as showdown_server
-from services.showdown.__main__ import register
+from services.runtime.errors import InvalidArgument, PermissionDenied, Unauthenticated
 from tests.conftest import Room
-
-if TYPE_CHECKING:
-    Stub = showdown_pb2_grpc.ShowdownServiceAsyncStub
-else:
-    Stub = showdown_pb2_grpc.ShowdownServiceStub
-
-Answer = TypeVar("Answer")
+from tests.contract.showdown.showdowns import answered, names, showdown_of
 
 DECK = frozenset(card_name(card) for card in range(52))
 A, B, C = range(3)
 QUARTERING = {A: "Ah2d4c5s7hKdKs", B: "As2c4d5h7sQdJh"}
-
-
-@asynccontextmanager
-async def showdown_of(room: Room, roles: Sequence[str] = ("service",)) -> AsyncIterator[Stub]:
-    """A running showdown service seen by a caller with these roles; none sends no token."""
-    async with serving(room.settings(service="showdown"), register) as running:
-        token_file = room.token_file("table-1", roles) if roles else None
-        async with connect(running.address, room.settings(token_file=token_file)) as channel:
-            yield showdown_pb2_grpc.ShowdownServiceStub(channel)
-
-
-async def answered(method: Callable[..., Awaitable[Answer]], request: Any) -> Answer:
-    """The answer to one call, or the typed error."""
-    return await call(method, request, timeout_s=5, attempts=1)
-
-
-def names(cards: str) -> list[str]:
-    return [cards[at : at + 2] for at in range(0, len(cards), 2)]
 
 
 def division(
@@ -209,100 +174,6 @@ async def test_two_hands_of_one_seat_are_refused(room: Room) -> None:
         with pytest.raises(InvalidArgument) as refused:
             await answered(showdown.DivideShowdown, request)
         assert ("hands[1].seat", "has a hand already") in refused.value.violations
-
-
-@pytest.mark.parametrize(
-    ("ranking", "cards", "name", "best"),
-    [
-        (pb.RANKING_HIGH, "KsKdKh9c9d2s3h", "a full house, kings over nines", "KsKhKd9d9c"),
-        (pb.RANKING_HIGH, "TcJdQhKsAs", "a straight, ace high", "AsKsQhJdTc"),
-        (
-            pb.RANKING_LOW_EIGHT,
-            "8s6d4c3hAcKdKh",
-            "an eight-six-four-three-ace low",
-            "8s6d4c3hAc",
-        ),
-        (pb.RANKING_ACE_TO_FIVE, "KsKd4c4h2c2d", "two pair, fours and twos, king", "Ks4h4c2d2c"),
-        (pb.RANKING_DEUCES_WILD, "2c2dAsAhAd9c8d", "five of a kind, aces", "AsAhAd2d2c"),
-    ],
-)
-async def test_hands_are_ranked_named_and_their_five_cards_shown(
-    room: Room, ranking: pb.Ranking.ValueType, cards: str, name: str, best: str
-) -> None:
-    async with showdown_of(room) as showdown:
-        request = pb.EvaluateHandsRequest(
-            ranking=ranking, hands=[pb.PlayerHand(cards=names(cards))]
-        )
-        [hand] = (await answered(showdown.EvaluateHands, request)).hands
-        assert (hand.name, list(hand.best), hand.qualifies) == (name, names(best), True)
-        assert hand.rank > 0
-
-
-async def test_a_low_that_does_not_qualify_says_so(room: Room) -> None:
-    async with showdown_of(room) as showdown:
-        request = pb.EvaluateHandsRequest(
-            ranking=pb.RANKING_LOW_EIGHT,
-            hands=[pb.PlayerHand(cards=names("9s6d4c3hAcKdKh"))],
-        )
-        [hand] = (await answered(showdown.EvaluateHands, request)).hands
-        assert hand == pb.RankedHand(rank=0, qualifies=False)
-
-
-async def test_a_full_batch_is_ranked_in_order_and_a_larger_one_refused(room: Room) -> None:
-    pair, high_card = names("KsKd9c8h4s2d3c"), names("KsQd9c8h4s2d3c")
-    hands = [pb.PlayerHand(cards=pair), pb.PlayerHand(cards=high_card)] * 500
-    async with showdown_of(room) as showdown:
-        request = pb.EvaluateHandsRequest(ranking=pb.RANKING_HIGH, hands=hands)
-        ranked = (await answered(showdown.EvaluateHands, request)).hands
-        assert len(ranked) == 1000
-        assert len({hand.rank for hand in ranked[::2]}) == 1
-        assert all(
-            one.rank > other.rank for one, other in zip(ranked[::2], ranked[1::2], strict=True)
-        )
-        request.hands.add(cards=pair)
-        with pytest.raises(InvalidArgument) as refused:
-            await answered(showdown.EvaluateHands, request)
-        assert [field for field, _ in refused.value.violations] == ["hands"]
-
-
-async def test_bad_evaluations_are_refused_with_field_and_index(room: Room) -> None:
-    hands = [
-        pb.PlayerHand(cards=names("KsKd9c8h4s2d3c")),
-        pb.PlayerHand(cards=names("KsKdKs8h")),
-        pb.PlayerHand(cards=names("KsKd9c8h1s")),
-    ]
-    async with showdown_of(room) as showdown:
-        with pytest.raises(InvalidArgument) as refused:
-            await answered(showdown.EvaluateHands, pb.EvaluateHandsRequest(hands=hands))
-        assert [field for field, _ in refused.value.violations] == [
-            "ranking",
-            "hands[1].cards",
-            "hands[1].cards[2]",
-            "hands[2].cards[4]",
-        ]
-
-
-async def test_rubbish_gets_a_short_answer(room: Room) -> None:
-    hands = [pb.PlayerHand(cards=["rubbish"] * 7)] * 1000
-    async with showdown_of(room) as showdown:
-        request = pb.EvaluateHandsRequest(ranking=pb.RANKING_HIGH, hands=hands)
-        with pytest.raises(InvalidArgument) as refused:
-            await answered(showdown.EvaluateHands, request)
-        assert len(refused.value.violations) == 20
-
-
-async def test_evaluations_beyond_the_limit_are_told_to_come_again(
-    room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(showdown_server, "EVALUATIONS_MAX", 0)
-    async with showdown_of(room) as showdown:
-        request = pb.EvaluateHandsRequest(
-            ranking=pb.RANKING_HIGH, hands=[pb.PlayerHand(cards=names("KsKd9c8h4s2d3c"))]
-        )
-        with pytest.raises(ResourceExhausted) as refused:
-            await answered(showdown.EvaluateHands, request)
-        assert refused.value.retry_after_ms == showdown_server.RETRY_AFTER_MS
-        assert (await answered(showdown.DivideShowdown, division())).awards
 
 
 async def test_only_services_divide_and_auditors_may_evaluate(room: Room) -> None:
