@@ -11,6 +11,8 @@ class Role(StrEnum):
     OPERATOR = "operator"
     SERVICE = "service"
     AUDITOR = "auditor"
+    CASHIER = "cashier"
+    """Moves money in and out for the players in its token's `act_for`, and nothing else."""
 
 
 OPEN_METHODS: Final = frozenset(
@@ -29,7 +31,11 @@ _SERVICES: Final = frozenset({Role.SERVICE})
 _OPERATORS: Final = frozenset({Role.OPERATOR})
 _STAFF: Final = frozenset({Role.OPERATOR, Role.SERVICE})
 _OVERSIGHT: Final = frozenset({Role.OPERATOR, Role.SERVICE, Role.AUDITOR})
-_ALL: Final = frozenset(Role)
+_AUDIT: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
+_CASHIERS: Final = frozenset({Role.OPERATOR, Role.CASHIER})
+_ALL: Final = frozenset({Role.PLAYER, Role.OPERATOR, Role.SERVICE, Role.AUDITOR})
+_MONEY: Final = _ALL | _CASHIERS
+"""A player's own money; cashiers see that of the players they act for."""
 
 METHOD_ROLES: Final[dict[str, frozenset[Role]]] = {
     "/doorcard.shuffler.v1.ShufflerService/CreateDeck": _SERVICES,
@@ -56,18 +62,30 @@ METHOD_ROLES: Final[dict[str, frozenset[Role]]] = {
     "/doorcard.table.v1.TableInternalService/ResolveReservation": _SERVICES,
     "/doorcard.table.v1.TableInternalService/PauseTable": _STAFF,
     "/doorcard.table.v1.TableInternalService/ResumeTable": _STAFF,
-    "/doorcard.wallet.v1.WalletService/Deposit": _STAFF,
-    "/doorcard.wallet.v1.WalletService/Withdraw": _STAFF,
-    "/doorcard.wallet.v1.WalletService/GetBalance": _ALL,
-    "/doorcard.wallet.v1.WalletService/ListTransfers": _ALL,
+    "/doorcard.wallet.v1.WalletService/Deposit": _CASHIERS,
+    "/doorcard.wallet.v1.WalletService/Withdraw": _CASHIERS,
+    "/doorcard.wallet.v1.WalletService/AdjustBalance": _OPERATORS,
+    "/doorcard.wallet.v1.WalletService/ReverseTransfer": _OPERATORS,
+    "/doorcard.wallet.v1.WalletService/CloseAccount": _OPERATORS,
+    "/doorcard.wallet.v1.WalletService/ReopenAccount": _OPERATORS,
+    "/doorcard.wallet.v1.WalletService/ListAccounts": _AUDIT,
+    "/doorcard.wallet.v1.WalletService/GetBalance": _MONEY,
+    "/doorcard.wallet.v1.WalletService/ListTransfers": _MONEY,
+    "/doorcard.wallet.v1.WalletService/GetTransfer": _MONEY,
     "/doorcard.wallet.v1.WalletService/ReserveBuyIn": _SERVICES,
     "/doorcard.wallet.v1.WalletService/GetReservation": _SERVICES,
     "/doorcard.wallet.v1.WalletService/ListReservations": _SERVICES,
     "/doorcard.wallet.v1.WalletService/ApplyEntries": _SERVICES,
     "/doorcard.wallet.v1.WalletService/GetProgress": _SERVICES,
     "/doorcard.wallet.v1.WalletService/OpenEpoch": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/PayBackEscrow": _SERVICES,
     "/doorcard.wallet.v1.WalletService/InspectEscrow": _SERVICES,
+    "/doorcard.wallet.v1.WalletService/ListParkedEntries": _OVERSIGHT,
+    "/doorcard.wallet.v1.WalletService/RetryParkedEntries": _OPERATORS,
+    "/doorcard.wallet.v1.WalletService/ResolveParkedEntry": _OPERATORS,
     "/doorcard.wallet.v1.WalletService/GetTotals": _OVERSIGHT,
+    "/doorcard.wallet.v1.WalletService/VerifyLedger": _AUDIT,
+    "/doorcard.wallet.v1.WalletService/ReportRake": _AUDIT,
     "/doorcard.wallet.v1.WalletService/AssessRake": _SERVICES,
     "/doorcard.wallet.v1.WalletService/GetRakeSchedule": _ALL,
     "/doorcard.wallet.v1.WalletService/GetRoomSettings": _SERVICES,

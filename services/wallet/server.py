@@ -203,8 +203,8 @@ class WalletServicer(wallet_pb2_grpc.WalletServiceServicer):
 
 
 def _cash(request: pb.DepositRequest | pb.WithdrawRequest) -> cashier.Cash:
-    """The fields of a deposit or withdrawal, and who asks: an operator, or a cashier service for
-    the players it acts for.
+    """The fields of a deposit or withdrawal, and who asks: an operator, or a cashier for the players
+    in his token's `act_for`.
     """
     caller = current_caller()
     player_id = check_player_id(request.player_id)

@@ -174,11 +174,14 @@ async def test_only_operators_and_cashiers_of_the_player_move_cash(start: Start)
             ("anna", ["player"], {}),
             ("audrey", ["auditor"], {}),
             ("table-1", ["service"], {}),
-            ("cashier", ["service"], {"act_for": ["b"]}),
+            ("gateway", ["service"], {"act_for": ["*"]}),
+            ("gateway", ["service", "player"], {"act_for": ["*"]}),
+            ("cashier", ["cashier"], {}),
+            ("cashier", ["cashier"], {"act_for": ["b"]}),
         ):
             with pytest.raises(PermissionDenied):
                 await wallet.call("Deposit", request, who, roles, **more)
-        answer = await wallet.call("Deposit", request, "cashier", ["service"], act_for=["an"])
+        answer = await wallet.call("Deposit", request, "cashier", ["cashier"], act_for=["an"])
         assert answer.balance == 1
         assert wallet.sql("SELECT made_by FROM journal") == [("cashier",)]
 

@@ -39,7 +39,7 @@ def test_a_method_without_entry_is_refused_to_everyone() -> None:
     assert refused.value.reason == "ROLE_NOT_ALLOWED"
 
 
-@pytest.mark.parametrize("role", [Role.PLAYER, Role.OPERATOR, Role.AUDITOR])
+@pytest.mark.parametrize("role", [Role.PLAYER, Role.OPERATOR, Role.AUDITOR, Role.CASHIER])
 @pytest.mark.parametrize(
     "method",
     [
@@ -53,3 +53,27 @@ def test_cards_and_the_ledgers_entries_are_for_services_only(method: str, role: 
     with pytest.raises(PermissionDenied):
         check_allowed(method, Caller("someone", frozenset({role})))
     check_allowed(method, Caller("table", frozenset({Role.SERVICE})))
+
+
+def test_a_cashier_moves_cash_and_sees_money_and_nothing_else() -> None:
+    wallet = "/doorcard.wallet.v1.WalletService/"
+    assert {method for method, roles in METHOD_ROLES.items() if Role.CASHIER in roles} == {
+        wallet + name
+        for name in ("Deposit", "Withdraw", "GetBalance", "ListTransfers", "GetTransfer")
+    }
+
+
+def test_services_put_no_money_in_and_correct_nothing() -> None:
+    wallet = "/doorcard.wallet.v1.WalletService/"
+    for name in (
+        "Deposit",
+        "Withdraw",
+        "AdjustBalance",
+        "ReverseTransfer",
+        "CloseAccount",
+        "ReopenAccount",
+        "RetryParkedEntries",
+        "ResolveParkedEntry",
+    ):
+        assert Role.SERVICE not in METHOD_ROLES[wallet + name]
+        assert Role.PLAYER not in METHOD_ROLES[wallet + name]
