@@ -19,8 +19,8 @@ setup: $(VENV)/.installed gen/.made ## install the pinned dependencies into .ven
 $(VENV)/.installed: requirements/dev.lock pyproject.toml
 	@echo "== installing pinned dependencies into $(VENV) (about a minute the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 protos: gen/.made ## generate Python and .pyi from protos/ into gen/ (git-ignored)
