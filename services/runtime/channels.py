@@ -20,6 +20,7 @@ from services.runtime.auth import TokenFile
 from services.runtime.errors import DoorcardError
 from services.runtime.listen import split_listen
 from services.runtime.logs import trace_id
+from services.runtime.outgoing import Outgoing
 from services.runtime.settings import ServiceSettings
 from services.runtime.tls import client_credentials
 from services.runtime.wire import AUTHORIZATION, BEARER, CHANNEL_OPTIONS, TRACE_HEADER
@@ -169,16 +170,22 @@ class _Method:
     """One method of a channel; called like gRPC's own."""
 
     def __init__(
-        self, inner: Callable[..., Any], attach: _Attach, deadline_s: float | None
+        self,
+        inner: Callable[..., Any],
+        attach: _Attach,
+        deadline_s: float | None,
+        outgoing: Outgoing,
     ) -> None:
         self._inner = inner
         self._attach = attach
         self._deadline_s = deadline_s
+        self._outgoing = outgoing
 
     def __call__(
         self, *request: Any, timeout: float | None = None, metadata: Any = None, **others: Any
     ) -> Any:
-        return self._inner(
+        return self._outgoing.call(
+            self._inner,
             *request,
             timeout=self._deadline_s if timeout is None else timeout,
             metadata=self._attach.metadata(metadata),
@@ -193,18 +200,21 @@ class _Methods:
         self._inner = inner
         self._attach = attach
 
-    def unary_unary(self, *args: Any, **kwargs: Any) -> Any:
-        inner = self._inner.unary_unary(*args, **kwargs)
-        return _Method(inner, self._attach, self._attach.deadline_s)
+    def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        inner = self._inner.unary_unary(method, *args, **kwargs)
+        return _Method(inner, self._attach, self._attach.deadline_s, Outgoing(method, "unary"))
 
-    def stream_unary(self, *args: Any, **kwargs: Any) -> Any:
-        return _Method(self._inner.stream_unary(*args, **kwargs), self._attach, None)
+    def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        inner = self._inner.stream_unary(method, *args, **kwargs)
+        return _Method(inner, self._attach, None, Outgoing(method, "client_stream"))
 
-    def unary_stream(self, *args: Any, **kwargs: Any) -> Any:
-        return _Method(self._inner.unary_stream(*args, **kwargs), self._attach, None)
+    def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        inner = self._inner.unary_stream(method, *args, **kwargs)
+        return _Method(inner, self._attach, None, Outgoing(method, "server_stream"))
 
-    def stream_stream(self, *args: Any, **kwargs: Any) -> Any:
-        return _Method(self._inner.stream_stream(*args, **kwargs), self._attach, None)
+    def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        inner = self._inner.stream_stream(method, *args, **kwargs)
+        return _Method(inner, self._attach, None, Outgoing(method, "bidi_stream"))
 
 
 class _AioChannel(_Methods, aio.Channel):

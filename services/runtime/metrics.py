@@ -8,6 +8,9 @@ import platform
 import socket
 import socketserver
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from typing import Any, Final
@@ -21,10 +24,14 @@ from prometheus_client import (
     Histogram,
     PlatformCollector,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 
 from services.runtime.listen import split_listen
+
+# A second series for every counter would say nothing that process_start_time_seconds does not.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 REGISTRY: Final = CollectorRegistry(auto_describe=True)
 ProcessCollector(registry=REGISTRY)
@@ -67,6 +74,65 @@ GRPC_HANDLING: Final = Histogram(
     buckets=CALL_BUCKETS,
     registry=REGISTRY,
 )
+
+GRPC_CLIENT_STARTED: Final = Counter(
+    "grpc_client_started", "Calls of other services begun.", _METHOD, registry=REGISTRY
+)
+GRPC_CLIENT_HANDLED: Final = Counter(
+    "grpc_client_handled",
+    "Calls of other services ended, by status code as the caller saw it.",
+    [*_METHOD, "grpc_code"],
+    registry=REGISTRY,
+)
+GRPC_CLIENT_HANDLING: Final = Histogram(
+    "grpc_client_handling_seconds",
+    "Time of a call of another service, each try for itself; for streams, their whole life.",
+    _METHOD,
+    buckets=CALL_BUCKETS,
+    registry=REGISTRY,
+)
+
+DEPENDENCY_DURATION: Final = Histogram(
+    "doorcard_dependency_duration_seconds",
+    "Time of an exchange with a part that is not ours: redis, postgres, smtp, broker; its count by "
+    "outcome is rate and errors.",
+    ["dependency", "operation", "outcome"],
+    buckets=CALL_BUCKETS,
+    registry=REGISTRY,
+)
+
+
+class Dependency:
+    """Times what a part that is not ours is asked to do: `with redis.timed("exchange"): ...`."""
+
+    def __init__(self, name: str, *operations: str) -> None:
+        """Each operation shows at once, at 0: what never failed is seen not to have failed."""
+        self._timers = {
+            (operation, outcome): DEPENDENCY_DURATION.labels(name, operation, outcome)
+            for operation in operations
+            for outcome in ("ok", "failed")
+        }
+
+    def observe(self, operation: str, outcome: str, took_s: float) -> None:
+        """One exchange; outcome: ok or failed."""
+        self._timers[operation, outcome].observe(took_s)
+
+    @contextmanager
+    def timed(
+        self, operation: str, *, not_its_fault: tuple[type[BaseException], ...] = ()
+    ) -> Iterator[None]:
+        """Time the block; what it raises, but for `not_its_fault`, is the dependency's failure."""
+        began_s, outcome = time.perf_counter(), "ok"
+        try:
+            yield
+        except not_its_fault:
+            raise
+        except Exception:
+            outcome = "failed"
+            raise
+        finally:
+            self.observe(operation, outcome, time.perf_counter() - began_s)
+
 
 BUILD_INFO: Final = Gauge(
     "doorcard_build_info",
