@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from services.game import dealing, pots
+from services.game import pots
 from services.game.betting import NOBODY, Betting
 from services.game.boards import Boards
 from services.game.cards import CARDS
@@ -11,7 +11,7 @@ from services.game.setup import HandResult, HandSetup
 from services.game.stub import Stub
 from services.game.wants import Want
 
-_DECK: Final[frozenset[int]] = frozenset(range(CARDS))
+_DECK: Final = frozenset(range(CARDS))
 _SUIT: Final = TieBreak.SUIT
 _RAZZ: Final = Game.RAZZ
 
@@ -24,8 +24,6 @@ class HandState:
         "_b",
         "_boards",
         "_cards",
-        "_chips",
-        "_dealt_in",
         "_left",
         "_net_pots",
         "_place",
@@ -48,17 +46,15 @@ class HandState:
         self.setup: Final = setup
         seats, stacks = setup.seats, setup.stacks
         first = seats.index(setup.button) + 1
-        self._seat: tuple[int, ...] = seats[first:] + seats[:first]
-        self._place: dict[int, int] = dealing.places(self._seat)
-        self._chips: int = sum(stacks)
+        self._seat: list[int] = list(seats[first:] + seats[:first])
+        self._place: dict[int, int] = {seat: i for i, seat in enumerate(self._seat)}
         rulebook = setup.rulebook
         self._b: Betting = Betting(rulebook, setup.stake, list(stacks[first:] + stacks[:first]))
         self._stub: Stub = Stub(rulebook.burn_cards, rulebook.short_deck)
-        self._cards: list[list[int]] = [[] for _ in seats]
         by_suit = rulebook.first_to_act_tie is _SUIT
-        self._boards: Boards = Boards(self._cards, rulebook.game is _RAZZ, by_suit)
-        self._unseen: frozenset[int] = _DECK
-        self._dealt_in: int = 0
+        self._boards: Boards = Boards(len(seats), rulebook.game is _RAZZ, by_suit)
+        self._cards: list[list[int]] = [[] for _ in seats]
+        self._unseen: set[int] = set(_DECK)
         self._left: int = 0
         self._net_pots: tuple[pots.Pot, ...] = ()
         self.want: Want | None = None
@@ -93,7 +89,7 @@ class HandState:
     @property
     def seats(self) -> tuple[int, ...]:
         """The seats dealt in, clockwise from the left of the button."""
-        return self._seat
+        return tuple(self._seat)
 
     @property
     def stacks(self) -> dict[int, int]:
@@ -141,7 +137,7 @@ class HandState:
 
     def up_cards(self, seat: int) -> tuple[int, ...]:
         """Its up cards: the board."""
-        return tuple(self._boards.up(self._place[seat]))
+        return tuple(self._boards.up[self._place[seat]])
 
     def down_cards(self, seat: int) -> tuple[int, ...]:
         """Its down cards."""
