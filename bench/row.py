@@ -34,6 +34,26 @@ def at_least(name: str, value: float, unit: str, floor: float, ratio: float, tim
     )
 
 
+def at_most(name: str, value: float, unit: str, floor: float, ratio: float, times: float) -> Row:
+    """A figure that must not be more than so many times its floor, or its limit."""
+    return Row(
+        name=name,
+        value=value,
+        unit=unit,
+        floor=floor,
+        ratio=ratio,
+        budget=f"<= {times:g} x",
+        ok=ratio <= times,
+    )
+
+
+def beside(name: str, value: float, unit: str, floor: float) -> Row:
+    """A figure without a budget, beside what it may be compared with."""
+    return Row(
+        name=name, value=value, unit=unit, floor=floor, ratio=value / floor, budget="none", ok=True
+    )
+
+
 def interleaved_rates(
     ours: Callable[[], int], theirs: Callable[[], int], rounds: int
 ) -> tuple[float, float, float]:

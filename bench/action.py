@@ -1,0 +1,279 @@
+"""What an action costs: players on `Play` streams of their own, six at a table who all see it, and
+every action committed to a Valkey that syncs each write.
+
+The table service is the real process, as are shuffler and showdown; the wallet keeps reservations
+in memory (`bench.stage.wallet`). CPU is that of the table service's processes alone, and holds
+everything that hands need beside actions: decks, cards, rake, showdowns. The floor
+(`bench.stage.floor`) is measured in turns with it. Where a figure has a limit and no floor, the
+limit stands in its place. Players throw dice by `SEED`; decks are the shuffler's own.
+"""
+
+import asyncio
+import statistics
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import uvloop
+from redis.asyncio import Redis
+
+from bench.row import Row, at_most, beside
+from bench.stage.bare import BareTables
+from bench.stage.cpu import cpu_s
+from bench.stage.pace import Pace
+from bench.stage.players import SEATS, Door, PlayedTable, hold_open, open_tables
+from bench.stage.processes import Room, Server, Stage
+from services.table.store import Store
+from services.table.sweep import Sweep
+from tests import valkey
+from tests.contract.table_store.stores import store_on
+
+SEED: Final = 1909
+TABLES: Final = 50
+WARM_S: Final = 3.0
+"""Some hands, so that the tables do not keep step."""
+ROUND_S: Final = 2.0
+ROUNDS: Final = 5
+RATE_S: Final = 5.0
+UNLOADED: Final = 200
+BUSY_ROOM: Final = 15_000
+"""Actions a second of the largest room ever counted."""
+CORES_MAX: Final = 6
+MANY_TABLES: Final = 1_000
+CONTENDED_TABLES: Final = 20
+SHORT_ROUNDS: Final = 3
+DUE: Final = 50_000
+SWEEP_SHARDS: Final = 8
+ADDED_AT_ONCE: Final = 5_000
+US: Final = 1_000_000
+MS: Final = 1_000
+
+ACTION_TIMES: Final = 1.1
+P99_TIMES: Final = 5
+BLOB_BYTES_MAX: Final = 2048
+CONFLICT_TIMES: Final = 2.5
+SWEEP_US_MAX: Final = 25
+MANY_TIMES: Final = 1.2
+
+
+def rows() -> Iterator[Row]:
+    """Every figure of actions and of the room that they make."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        measured = _measured()
+        try:
+            while (row := runner.run(_next(measured))) is not None:
+                yield row
+        finally:
+            runner.run(measured.aclose())
+
+
+async def _next(measured: AsyncGenerator[Row]) -> Row | None:
+    return await anext(measured, None)
+
+
+async def _measured() -> AsyncGenerator[Row]:
+    async with Stage() as stage:
+        room = await stage.room("small")
+        async with _playing(stage, [room.first], TABLES) as played:
+            async for row in _seat_streams(stage, room, played):
+                yield row
+            yield await _many_tables(stage, room, played)
+        yield await _conflicts(stage, room)
+    yield await _sweep()
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Tables that are played by their pace."""
+
+    pace: Pace
+    tables: list[PlayedTable]
+
+
+@asynccontextmanager
+async def _playing(
+    stage: Stage, servers: Sequence[Server], tables: int, *, held: int = 0
+) -> AsyncGenerator[Played]:
+    """Tables of six that have played for a while, and `held` more that are open."""
+    doors = [Door(server.address, stage.keys.signer) for server in servers]
+    pace = Pace()
+    opened = await open_tables(pace, doors, tables, SEED)
+    try:
+        await hold_open(doors[0], held)
+        await pace.flat_out(WARM_S)
+        yield Played(pace, opened)
+    finally:
+        for table in opened:
+            await table.close()
+        for door in doors:
+            await door.close()
+
+
+@dataclass(slots=True)
+class Spent:
+    """What rounds of play took, one item a round."""
+
+    cpu_s: list[float] = field(default_factory=list)
+    """Of one action."""
+    per_s: list[float] = field(default_factory=list)
+    """Actions."""
+
+    async def round(self, pace: Pace, servers: Sequence[Server]) -> None:
+        """Everybody acts as soon as he can."""
+        pids = [server.pid for server in servers]
+        began_s, before_s = time.perf_counter(), cpu_s(pids)
+        actions = await pace.flat_out(ROUND_S)
+        self.cpu_s.append((cpu_s(pids) - before_s) / actions)
+        self.per_s.append(actions / (time.perf_counter() - began_s))
+
+    @property
+    def us(self) -> float:
+        """CPU microseconds of an action."""
+        return statistics.median(self.cpu_s) * US
+
+    @property
+    def rate(self) -> float:
+        """Actions a second."""
+        return statistics.median(self.per_s)
+
+    def times(self, floor: "Spent") -> float:
+        """CPU as a multiple of the floor's."""
+        pairs = zip(self.cpu_s, floor.cpu_s, strict=True)
+        return statistics.median(mine / other for mine, other in pairs)
+
+
+async def _seat_streams(stage: Stage, room: Room, played: Played) -> AsyncGenerator[Row]:
+    """CPU at saturation, latency at half of it, the size of what is stored."""
+    sizes = await _sizes(room, played)
+    server = await stage.floor(
+        room, blob_bytes=sizes.blob, event_bytes=sizes.event, push_bytes=sizes.push
+    )
+    bare, floor_pace = BareTables(server.address), Pace()
+    await bare.open(floor_pace, TABLES, sizes.action)
+    await floor_pace.flat_out(1.0)
+    ours, floor = Spent(), Spent()
+    largest = sizes.blob_max
+    for _ in range(ROUNDS):
+        await ours.round(played.pace, [room.first])
+        await floor.round(floor_pace, [server])
+        largest = max(largest, (await _sizes(room, played)).blob_max)
+    await bare.close()
+    times = ours.times(floor)
+    yield at_most("action_seat_streams", ours.us, "us CPU", floor.us, times, ACTION_TIMES)
+    yield beside("action_rate_at_saturation", ours.rate, "actions/s", floor.rate)
+    unloaded_ms = statistics.median(await played.pace.one_by_one(UNLOADED)) * MS
+    took_s = await played.pace.at_rate(ours.rate / 2, RATE_S)
+    p50_ms, p99_ms = (statistics.quantiles(took_s, n=100)[at - 1] * MS for at in (50, 99))
+    yield beside("action_p50_at_half_rate", p50_ms, "ms", unloaded_ms)
+    yield at_most(
+        "action_p99_at_half_rate", p99_ms, "ms", unloaded_ms, p99_ms / unloaded_ms, P99_TIMES
+    )
+    yield _within("action_blob_bytes", largest, "bytes", BLOB_BYTES_MAX)
+    cores, bare_cores = (BUSY_ROOM * spent.us / US for spent in (ours, floor))
+    row = beside("room_cores", cores, "cores", bare_cores)
+    yield Row({**row, "budget": f"<= {CORES_MAX} cores", "ok": cores <= CORES_MAX})
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes, on the average: what an action stores, what a watcher gets of it, what a player sends.
+
+    blob_max: the largest.
+    """
+
+    blob: int
+    event: int
+    push: int
+    action: int
+    blob_max: int
+
+
+async def _sizes(room: Room, played: Played) -> Sizes:
+    async with Redis.from_url(room.redis_url) as redis:
+        tables = [key async for key in redis.scan_iter("*:table:*")]
+        streams = [key async for key in redis.scan_iter("*:events:*")]
+        blobs = [len(await redis.hget(key, "b") or b"") for key in tables]
+        last: list[Any] = [await redis.xrevrange(key, count=1) for key in streams]
+    events = [len(fields[b"e"]) for found in last for _, fields in found]
+    read = sum(table.bytes_read for table in played.tables)
+    sent = statistics.mean(table.bytes_sent for table in played.tables)
+    return Sizes(
+        blob=round(statistics.mean(blobs)),
+        event=round(statistics.mean(events)),
+        push=read // played.pace.done // SEATS,
+        action=round(sent * len(played.tables) / played.pace.done),
+        blob_max=max(blobs),
+    )
+
+
+async def _many_tables(stage: Stage, room: Room, played: Played) -> Row:
+    """The same tables in a room that has many more open, each with a hand in progress."""
+    large = await stage.room("large")
+    few, many = Spent(), Spent()
+    held = MANY_TABLES - TABLES
+    async with _playing(stage, [large.first], TABLES, held=held) as beside_many:
+        for _ in range(SHORT_ROUNDS):
+            await few.round(played.pace, [room.first])
+            await many.round(beside_many.pace, [large.first])
+    return at_most("room_cost_tables", many.us, "us CPU", few.us, many.times(few), MANY_TIMES)
+
+
+async def _conflicts(stage: Stage, room: Room) -> Row:
+    """Players of one table at two replicas in turn, so that each finds the table changed by the
+    other, against tables at one of them; the CPU of both replicas.
+    """
+    both = [room.first, await stage.second_replica(room)]
+    contended, alone = Spent(), Spent()
+    async with (
+        _playing(stage, both, CONTENDED_TABLES) as at_both,
+        _playing(stage, both[:1], CONTENDED_TABLES) as at_one,
+    ):
+        for _ in range(SHORT_ROUNDS):
+            await contended.round(at_both.pace, both)
+            await alone.round(at_one.pace, both)
+    times = contended.times(alone)
+    return at_most("action_conflict", contended.us, "us CPU", alone.us, times, CONFLICT_TIMES)
+
+
+async def _sweep() -> Row:
+    """CPU of claiming what is due, all of it at once, and of beginning a tick for each."""
+    took_us = []
+    with valkey.running() as server:
+        async with store_on(server, shards=SWEEP_SHARDS) as store:
+            ticked = 0
+
+            async def tick(_table_id: str) -> None:
+                nonlocal ticked
+                ticked += 1
+
+            for shard in range(SWEEP_SHARDS):
+                await store.begin_opening(shard)
+                await store.open_shard(shard, 1)
+            for _ in range(SHORT_ROUNDS):
+                _make_due(server, store)
+                ticked, sweep = 0, Sweep(store, tick)
+                began_s = time.process_time()
+                # Nothing is done about what is due, so it is due again when its lease is over.
+                while ticked < DUE:
+                    await sweep.once()
+                await sweep.stop()
+                took_us.append((time.process_time() - began_s) / ticked * US)
+    return _within("action_sweep_us", statistics.median(took_us), "us CPU", SWEEP_US_MAX)
+
+
+def _make_due(server: valkey.Valkey, store: Store) -> None:
+    with server.client() as client:
+        client.delete(*(f"{{t{shard}}}:deadlines" for shard in range(SWEEP_SHARDS)))
+        for start in range(0, DUE, ADDED_AT_ONCE):
+            pipeline = client.pipeline(transaction=False)
+            for number in range(start, start + ADDED_AT_ONCE):
+                table_id = f"due-{number}"
+                pipeline.zadd(f"{{t{store.shard_of(table_id)}}}:deadlines", {table_id: number})
+            pipeline.execute()
+
+
+def _within(name: str, value: float, unit: str, limit: float) -> Row:
+    """A figure that is measured against its limit."""
+    return at_most(name, value, unit, limit, value / limit, 1)
