@@ -65,7 +65,7 @@ def divide(showdown: Showdown, rules: SplitRules) -> ShowdownResult:
     among wild cards.
     """
     _check(showdown, rules)
-    sides = _sides(showdown, rules)
+    sides = sides_of(showdown, rules)
     reveals = tuple(_reveals(showdown, rules, sides))
     mucked = {seat for seat, shown, _ in reveals if not shown}
     awards: list[tuple[int, int, int, int, str]] = []
@@ -85,7 +85,7 @@ def divide(showdown: Showdown, rules: SplitRules) -> ShowdownResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """One way to win: the high or the low hands of everybody."""
 
     ranks: dict[int, int]
@@ -96,26 +96,28 @@ class _Side:
     """From cards to what decides odd chips, smallest first; None where position alone does."""
 
 
-def _sides(showdown: Showdown, rules: SplitRules) -> tuple[_Side, ...]:
-    """High, low, or both, each hand ranked once."""
+def sides_of(showdown: Showdown, rules: SplitRules) -> tuple[Side, ...]:
+    """The ways to win under these rules, each hand ranked once: high, low, or high first and then
+    low.
+    """
     hands = {seat: (*cards, *showdown.community) for seat, cards in showdown.hands.items() if cards}
     sides = []
     if rules.game is not Game.RAZZ:
         rank = deuces_wild if rules.wild_deuces else high
         ranks = {seat: rank(cards) for seat, cards in hands.items()}
         by_suit = rules.odd_chip_high is OddChipHigh.SUIT_HIGH
-        sides.append(_Side(ranks, name_of_high, _by_high_card if by_suit else None))
+        sides.append(Side(ranks, name_of_high, _by_high_card if by_suit else None))
     if rules.game is not Game.HIGH:
         qualifies = rules.game is Game.RAZZ
         ranks = {
             seat: ace_to_five(cards) if qualifies or low8(cards) else 0
             for seat, cards in hands.items()
         }
-        sides.append(_Side(ranks, name_of_low, _LOW_PRECEDENCE[rules.odd_chip_low]))
+        sides.append(Side(ranks, name_of_low, _LOW_PRECEDENCE[rules.odd_chip_low]))
     return tuple(sides)
 
 
-def _parts(pot: Pot, sides: tuple[_Side, ...]) -> Iterator[tuple[int, _Side, int]]:
+def _parts(pot: Pot, sides: tuple[Side, ...]) -> Iterator[tuple[int, Side, int]]:
     """The parts of a pot: (part, how it is won, minor units). High gets the odd unit of halves."""
     if len(sides) == 1 or not any(sides[1].ranks.get(seat) for seat in pot.seats):
         yield WHOLE, sides[0], pot.amount
@@ -125,7 +127,7 @@ def _parts(pot: Pot, sides: tuple[_Side, ...]) -> Iterator[tuple[int, _Side, int
 
 
 def _split(
-    amount: int, pot: Pot, side: _Side, showdown: Showdown, remainder: OddChipRemainder
+    amount: int, pot: Pot, side: Side, showdown: Showdown, remainder: OddChipRemainder
 ) -> Iterator[tuple[int, int]]:
     """What each of the best hands gets: (seat, minor units above 0), odd units first."""
     best = max(side.ranks.get(seat, 0) for seat in pot.seats)
@@ -175,7 +177,7 @@ _LOW_PRECEDENCE: Final = {
 
 
 def _reveals(
-    showdown: Showdown, rules: SplitRules, sides: tuple[_Side, ...]
+    showdown: Showdown, rules: SplitRules, sides: tuple[Side, ...]
 ) -> Iterator[tuple[int, bool, str]]:
     """Who shows and who mucks, in showing order: (seat, shown, name of the hand)."""
     everyone = showdown.tabled or rules.showdown is ShowdownRule.ALL_SHOW
@@ -191,7 +193,7 @@ def _reveals(
             yield seat, False, ""
 
 
-def _can_win(seat: int, shown: set[int], pots: Sequence[Pot], sides: tuple[_Side, ...]) -> bool:
+def _can_win(seat: int, shown: set[int], pots: Sequence[Pot], sides: tuple[Side, ...]) -> bool:
     """Whether a hand can win a part of a contested pot against the hands shown so far."""
     for pot in pots:
         if seat not in pot.seats or len(pot.seats) == 1:
