@@ -54,6 +54,8 @@ def valkey_program(
         "appendfsync": appendfsync,
         "maxmemory-policy": "noeviction",
         "save": "",
+        # Milliseconds from which LATENCY LATEST names a slow fsync.
+        "latency-monitor-threshold": 5,
     }
     generate_config_file(configuration, port, folder, rules)
     url = valkey_url(port, password)

@@ -11,11 +11,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import psycopg
+from prometheus_client import Gauge
 from psycopg import errors
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
-from services.runtime.errors import ResourceExhausted, Unavailable
+from services.runtime.errors import DoorcardError, ResourceExhausted, Unavailable
 from services.runtime.logs import logger
+from services.runtime.metrics import REGISTRY, Dependency
 
 Connection = psycopg.AsyncConnection[Any]
 Result = TypeVar("Result")
@@ -33,6 +35,35 @@ LOCK_MS: Final = 2000
 IDLE_IN_TRANSACTION_MS: Final = 10_000
 AWAY_RETRY_MS: Final = 500
 BUSY_RETRY_MS: Final = 100
+
+MEASURE_EVERY_S: Final = 10.0
+
+POSTGRES: Final = Dependency("postgres", "transaction", "snapshot")
+POOL: Final = Gauge(
+    "doorcard_postgres_pool_connections",
+    "Connections of this process to its database: open, idle, and the most that it may have.",
+    ["state"],
+    registry=REGISTRY,
+)
+WAITING: Final = Gauge(
+    "doorcard_postgres_pool_waiting", "Calls that wait for a connection.", registry=REGISTRY
+)
+SERVER_CONNECTIONS: Final = Gauge(
+    "doorcard_postgres_server_connections",
+    "Connections of all clients to the database's server.",
+    registry=REGISTRY,
+)
+SERVER_CONNECTIONS_MAX: Final = Gauge(
+    "doorcard_postgres_server_connections_max",
+    "Connections that the server takes, without those kept for superusers.",
+    registry=REGISTRY,
+)
+
+_COUNT_CONNECTIONS: Final = """
+    SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+        current_setting('max_connections')::int
+        - current_setting('superuser_reserved_connections')::int
+"""
 
 _COLLIDED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 _TOO_SLOW: Final = (errors.LockNotAvailable, errors.QueryCanceled)
@@ -66,13 +97,20 @@ class Database:
             reconnect_timeout=RECONNECT_S,
             open=False,
         )
+        self._measuring: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Begin to connect; does not wait for the database."""
         await self._pool.open(wait=False)
+        if self._measuring is None:
+            self._measuring = asyncio.create_task(self._measure_for_ever(), name="postgres gauges")
 
     async def close(self) -> None:
         """Close every connection."""
+        if self._measuring is not None:
+            self._measuring.cancel()
+            await asyncio.gather(self._measuring, return_exceptions=True)
+            self._measuring = None
         await self._pool.close()
 
     async def transaction(
@@ -129,9 +167,36 @@ class Database:
             attempt += 1
 
     async def _once(self, work: Work[Result], *, snapshot: bool) -> Result:
-        async with self._pool.connection() as connection, connection.transaction():
-            if snapshot:
-                await connection.execute(
-                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-                )
-            return await work(connection)
+        operation = "snapshot" if snapshot else "transaction"
+        with POSTGRES.timed(operation, not_its_fault=(DoorcardError,)):
+            async with self._pool.connection() as connection, connection.transaction():
+                if snapshot:
+                    await connection.execute(
+                        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                    )
+                return await work(connection)
+
+    async def _measure_for_ever(self) -> None:
+        while True:
+            found = self._pool.get_stats()
+            size = found.get("pool_size", 0)
+            POOL.labels("open").set(size)
+            POOL.labels("idle").set(found.get("pool_available", 0))
+            POOL.labels("max").set(self._pool.max_size)
+            WAITING.set(found.get("requests_waiting", 0))
+            try:
+                connections, most = await self.snapshot(_count_connections)
+            except (DoorcardError, psycopg.Error):
+                # Away: that is seen in the failures of those who need it.
+                pass
+            else:
+                SERVER_CONNECTIONS.set(connections)
+                SERVER_CONNECTIONS_MAX.set(most)
+            await asyncio.sleep(MEASURE_EVERY_S)
+
+
+async def _count_connections(connection: Connection) -> tuple[int, int]:
+    found = await (await connection.execute(_COUNT_CONNECTIONS)).fetchone()
+    if found is None:
+        raise Unavailable("DATABASE_AWAY", "the database did not count its connections")
+    return int(found[0]), int(found[1])

@@ -104,7 +104,8 @@ class BoundedScheduler(Scheduler):  # type: ignore[misc]
         try:
             if self._waiting_in(queue) >= BACKLOG_PERIODS * self._per_period[queue]:
                 return "dropped"
-            self.apply_async(entry, producer=producer, advance=False)
+            with meters.BROKER.timed("publish"):
+                self.apply_async(entry, producer=producer, advance=False)
         except Exception as error:
             if self._away_s is None:
                 logger.warning("broker_away", kind=type(error).__name__)

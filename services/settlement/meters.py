@@ -4,13 +4,19 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from services.runtime.metrics import REGISTRY
+from services.runtime.metrics import REGISTRY, Dependency
+
+SMTP: Final = Dependency("smtp", "deliver")
+BROKER: Final = Dependency("broker", "publish")
 
 TASKS: Final = Counter(
     "doorcard_tasks", "Tasks ended, by outcome.", ["task", "outcome"], registry=REGISTRY
 )
 TASK_SECONDS: Final = Histogram(
-    "doorcard_task_seconds", "Time of a task that had something to do.", ["task"], registry=REGISTRY
+    "doorcard_task_duration_seconds",
+    "Time of a task that had something to do.",
+    ["task"],
+    registry=REGISTRY,
 )
 FAULTS: Final = Counter(
     "doorcard_settlement_faults",
@@ -62,11 +68,21 @@ LEDGER_DIFFERENCE: Final = Gauge(
     multiprocess_mode="mostrecent",
     registry=REGISTRY,
 )
+BALANCES: Final = Gauge(
+    "doorcard_ledger_balance_minor_units",
+    "What the ledger holds, by kind of account: players, escrow, house; rake is part of house.",
+    ["currency", "account"],
+    multiprocess_mode="mostrecent",
+    registry=REGISTRY,
+)
 OLD_RESERVATIONS: Final = Counter(
     "doorcard_old_reservations", "Old pending reservations put to their table.", ["outcome"],
     registry=REGISTRY,
 )  # fmt: skip
 MAILS: Final = Counter("doorcard_mails", "Tries to send a hand.", ["outcome"], registry=REGISTRY)
+for _outcome in ("sent", "failed"):
+    # What never happened is 0, not absent: a rule that looks for it finds it.
+    MAILS.labels(_outcome)
 TRIGGERS: Final = Counter(
     "doorcard_triggers",
     "Triggers that beat sent, dropped (the queue is full) or lost (the broker is away).",

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Final
 
 from services.runtime.listen import split_listen
+from services.settlement.meters import SMTP
 from services.settlement.settings import WorkerSettings
 
 HELLO: Final = "doorcard"
@@ -51,9 +52,10 @@ class PostOffice:
     def deliver(self, message: EmailMessage) -> None:
         """Hand a mail to the server. Raises NotDelivered; then it is not known to have arrived."""
         try:
-            if self._server is None:
-                self._server = self._connect()
-            self._server.send_message(message)
+            with SMTP.timed("deliver"):
+                if self._server is None:
+                    self._server = self._connect()
+                self._server.send_message(message)
         except smtplib.SMTPRecipientsRefused:
             raise NotDelivered("RECIPIENT_REFUSED", server_down=False) from None
         except (smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:

@@ -84,6 +84,8 @@ class Reconciler:
         difference = total.deposits - total.withdrawals - held
         meters.LEDGER_DIFFERENCE.labels(currency, "sum").set(difference)
         meters.LEDGER_DIFFERENCE.labels(currency, "balances").set(total.balance_difference)
+        for account in ("players", "escrow", "house", "rake"):
+            meters.BALANCES.labels(currency, account).set(getattr(total, account))
         if difference or total.balance_difference:
             logger.error(
                 "ledger_difference",

@@ -29,6 +29,7 @@ from services.table.settings import TableSettings
 from services.table.shards import Shards
 from services.table.state import money_of
 from services.table.store import Store
+from services.table.store_gauges import StoreGauges
 from services.table.sweep import Sweep
 from services.table.tables import Tables
 from services.table.watchers import Watchers
@@ -97,6 +98,7 @@ class Replica:
             self.sweep.run,
             self.watchers.wakes.run,
             self.outbox.run,
+            StoreGauges(self.store).run,
             self.check_wallet,
         )
 

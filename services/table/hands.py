@@ -74,6 +74,13 @@ WAITS: Final = Counter(
     registry=REGISTRY,
 )
 
+for _outcome in ("settled", "void"):
+    HANDS.labels(_outcome)
+for _service in ("shuffler", "wallet", "showdown"):
+    # What never happened is 0, not absent: a rule that looks for it finds it.
+    for _why in ("away", "fault"):
+        WAITS.labels(_service, _why)
+
 _SERVICES: Final[dict[type[Want], str]] = {
     Deal: "shuffler",
     Rake: "wallet",

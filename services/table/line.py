@@ -31,7 +31,7 @@ from redis.exceptions import (
 
 from services.runtime.errors import Internal, Unavailable
 from services.runtime.logs import logger
-from services.runtime.metrics import REGISTRY
+from services.runtime.metrics import REGISTRY, Dependency
 
 BATCH_MAX: Final = 512
 """Commands in one write."""
@@ -53,6 +53,9 @@ LOST: Final = Counter(
     "Times that the connection to the store broke or could not be made.",
     registry=REGISTRY,
 )
+
+REDIS: Final = Dependency("redis", "exchange")
+"""One exchange is one write and its replies, of all commands of a tick."""
 
 Argument = bytes | str | int
 _PASSING: Final = (TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
@@ -155,7 +158,8 @@ class Line:
                 await self._left.wait()
                 batch = self._take()
                 try:
-                    await self._exchange(batch)
+                    with REDIS.timed("exchange"):
+                        await self._exchange(batch)
                 except Exception as error:
                     # Whatever broke off the reading, nothing may be read on this connection.
                     if not failures:

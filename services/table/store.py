@@ -371,6 +371,18 @@ class Store:
         found = await self._line.ask("ZRANGE", _REPLICAS_KEY, since, "+inf", "BYSCORE")
         return [name.decode() for name in found]
 
+    async def server_reports(self) -> tuple[bytes, list[Any]]:
+        """What the server says of itself: INFO, and LATENCY LATEST."""
+        info, latest = await asyncio.gather(
+            self._line.ask("INFO"), self._line.ask("LATENCY", "LATEST")
+        )
+        return info, latest
+
+    async def tables_listed(self) -> int:
+        """Tables in the lobbies of all shards."""
+        counts = (self._line.ask("HLEN", _key(shard, "lobby")) for shard in range(self.shards))
+        return sum(map(int, await asyncio.gather(*counts)))
+
     async def _beat_for_ever(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT_S)
