@@ -23,10 +23,11 @@ from services.game.ranking.keys import (
     COUNTERS_OF_THREE,
     FACE_MASK,
     FACES,
-    FLUSH_AT,
+    FACES_AT,
     FLUSH_BITS,
     KEYS,
     SUIT_MASK,
+    WEIGHT_MASK,
     WILD_AT,
     counters,
     flush_suits,
@@ -50,13 +51,13 @@ def high(cards: Sequence[int]) -> int:
         a, b, c, d, e, f, g = cards
         pairs = _key_pairs
         key = pairs[a][b] + pairs[c][d] + pairs[e][f] + KEYS[g]
-        if suits := _flush_suits[key >> FLUSH_AT]:
+        if suits := _flush_suits[key & WEIGHT_MASK]:
             for bits in suits:
                 if flush := _flushes[
                     bits[a] | bits[b] | bits[c] | bits[d] | bits[e] | bits[f] | bits[g]
                 ]:
                     return flush
-        return _high[key & FACE_MASK]
+        return _high[key >> FACES_AT]
     except (ValueError, IndexError):
         return _otherwise(cards, high, _load_high, _high_of_few)
 
@@ -91,7 +92,7 @@ def ace_to_five(cards: Sequence[int]) -> int:
         if unpaired := _unpaired[pairs[a][b] | pairs[c][d] | pairs[e][f] | _RANK_BITS[g]]:
             return unpaired
         pairs = _key_pairs
-        return _razz[pairs[a][b] + pairs[c][d] + pairs[e][f] + KEYS[g] & FACE_MASK]
+        return _razz[pairs[a][b] + pairs[c][d] + pairs[e][f] + KEYS[g] >> FACES_AT]
     except (ValueError, IndexError):
         return _otherwise(cards, ace_to_five, _load_razz, _razz_of_few)
 
@@ -137,10 +138,10 @@ def _otherwise(
 
 def _high_of_few(cards: Sequence[int]) -> int:
     key = sum([KEYS[card] for card in cards])
-    for suit in flush_suits(len(cards))[key >> FLUSH_AT]:
+    for suit in flush_suits(len(cards))[key & WEIGHT_MASK]:
         if flush := flush_classes()[0][_ranks_of_suit(cards, suit)]:
             return flush
-    return _by_sum("high", len(cards))[key & FACE_MASK]
+    return _by_sum("high", len(cards))[key >> FACES_AT]
 
 
 def _low8_of_few(cards: Sequence[int]) -> int | None:

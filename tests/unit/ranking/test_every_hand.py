@@ -1,8 +1,10 @@
 """Exactness over every hand of the deck: known counts, and a slow ranker's classes."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import reduce
 from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from services.game.ranking import Category, batch, category_of
 from services.game.ranking.classes import high_classes
 from tests.unit.ranking import slow_ranker
 
+SIX_CARD_HANDS = 20_358_520
 SEVEN_CARD_HANDS = 133_784_560
 SEVEN_CARD_CATEGORIES = {
     Category.STRAIGHT_FLUSH: 41_584,
@@ -41,6 +44,14 @@ def five_card_hands() -> batch.Hands:
     """All 2,598,960, in lexicographic order."""
     drawn = chain.from_iterable(combinations(range(52), 5))
     return np.fromiter(drawn, np.uint8).reshape(-1, 5)
+
+
+def six_card_hands() -> Iterator[batch.Hands]:
+    """All of them, in runs that share their lowest card."""
+    fives = five_card_hands()
+    for lowest in range(47):
+        above = fives[np.searchsorted(fives[:, 0], lowest, side="right") :]
+        yield np.hstack([np.full((len(above), 1), lowest, np.uint8), above])
 
 
 def seven_card_hands() -> Iterator[batch.Hands]:
@@ -83,10 +94,15 @@ def test_seven_card_hands_have_the_known_categories_and_lows() -> None:
 @pytest.mark.timeout(600)
 def test_a_slow_ranker_finds_the_same_classes_in_every_five_card_hand() -> None:
     hands = five_card_hands()
-    high_pairs, razz_pairs = set(), set()
-    for row, number, low in zip(
-        hands.tolist(), batch.high(hands).tolist(), batch.ace_to_five(hands).tolist(), strict=True
+    high_pairs, razz_pairs, low8_pairs = set(), set(), set()
+    for row, number, low, low8 in zip(
+        hands.tolist(),
+        batch.high(hands).tolist(),
+        batch.ace_to_five(hands).tolist(),
+        batch.low8(hands).tolist(),
+        strict=True,
     ):
+        low8_pairs.add((low8, slow_ranker.eight_or_better_of_five(row) or ()))
         high_pairs.add((number, slow_ranker.high_of_five(row)))
         sizes, ranks = slow_ranker.razz_of_five(row)
         razz_pairs.add((low, (tuple(sizes), tuple(ranks))))
@@ -94,3 +110,43 @@ def test_a_slow_ranker_finds_the_same_classes_in_every_five_card_hand() -> None:
     assert not list(slow_ranker.agree_on_order(list(high_pairs)))
     assert len(razz_pairs) == 6_175
     assert not list(slow_ranker.agree_on_order(list(razz_pairs)))
+    assert len(low8_pairs) == 1 + 56
+    assert not list(slow_ranker.agree_on_order(list(low8_pairs)))
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("deuces", [1, 2, 3, 4])
+def test_a_slow_ranker_finds_the_same_classes_in_every_five_cards_with_wild_deuces(
+    deuces: int,
+) -> None:
+    naturals = {alike(cards) for cards in combinations(range(4, 52), 5 - deuces)}
+    hands = np.array([(*range(deuces), *cards) for cards in sorted(naturals)], np.uint8)
+    pairs = {
+        (number, slow_ranker.wild_of_five(row))
+        for row, number in zip(hands.tolist(), batch.deuces_wild(hands).tolist(), strict=True)
+    }
+    assert not list(slow_ranker.agree_on_order(list(pairs)))
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("rank", [batch.high, batch.low8, batch.ace_to_five, batch.deuces_wild])
+def test_every_seven_cards_are_worth_their_best_six_and_every_six_their_best_five(
+    rank: Callable[[batch.Hands], Any],
+) -> None:
+    counted = 0
+    for rows in chain(six_card_hands(), seven_card_hands()):
+        best = rank(rows)
+        without_one = (rank(np.delete(rows, place, axis=1)) for place in range(rows.shape[1]))
+        assert np.array_equal(best, reduce(np.maximum, without_one))
+        counted += len(rows)
+    assert counted == SIX_CARD_HANDS + SEVEN_CARD_HANDS
+
+
+def alike(cards: tuple[int, ...]) -> tuple[int, ...]:
+    """The same cards with their suits in the order in which they first occur: no matter which."""
+    suits: dict[int, int] = {}
+    for card in cards:
+        suits.setdefault(card % 4, len(suits))
+    return tuple(sorted(card - card % 4 + suits[card % 4] for card in cards))

@@ -16,7 +16,14 @@ from services.game.ranking import (
     low8,
 )
 from services.game.ranking.classes import high_classes, low8_masks, low_fives
-from services.game.ranking.keys import FACE_MASK, FACES, KEYS, SUIT_WEIGHTS, flush_suits
+from services.game.ranking.keys import (
+    FACE_MASK,
+    FACES,
+    KEYS,
+    SUIT_WEIGHTS,
+    WEIGHT_MASK,
+    flush_suits,
+)
 from services.game.ranking.tables import rank_sums
 
 
@@ -40,7 +47,9 @@ def test_no_two_choices_of_ranks_have_the_same_sum_of_faces() -> None:
 
 
 def test_sums_of_seven_keys_are_single_digits_of_python() -> None:
-    assert all(0 <= 7 * key < 2**30 for key in KEYS)
+    assert min(KEYS) >= 0
+    assert sum(sorted(KEYS)[-7:]) < 2**30
+    assert 7 * max(SUIT_WEIGHTS) <= WEIGHT_MASK
 
 
 def test_every_flush_is_among_those_that_its_sum_of_weights_allows() -> None:
