@@ -50,6 +50,9 @@ lint: setup ## ruff, mypy --strict, import layers, buf
 	@$(BIN)/lint-imports
 	@$(BIN)/buf lint protos
 
+pages: setup ## write the files that are generated from the code: docs/METRICS.md, docs/SETTINGS.md, dashboards
+	@$(BIN)/python -m tools
+
 bench: setup ## measure against floors in the same run; prints a table and writes build/bench.json
 	@mkdir -p build
 	@$(BIN)/python -m bench
@@ -58,4 +61,4 @@ clean: ## remove everything that was generated (data folders stay)
 	@rm -rf gen build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find services tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup protos demo test test-deep lint bench clean
+.PHONY: help setup protos demo test test-deep lint pages bench clean

@@ -42,7 +42,11 @@ class ServiceSettings(BaseSettings):
     """What every process of the room reads from the environment; a field is `DOORCARD_<NAME>`."""
 
     model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX, extra="ignore", frozen=True, validate_default=True
+        env_prefix=ENV_PREFIX,
+        extra="ignore",
+        frozen=True,
+        validate_default=True,
+        use_attribute_docstrings=True,
     )
 
     service: str = Field(default="doorcard", pattern=r"^[a-z][a-z0-9-]{0,31}$")
@@ -95,10 +99,21 @@ class ServiceSettings(BaseSettings):
     """Deadline of unary calls that bring none, received or sent."""
 
     shuffler_address: str = ""
+    """host:port of the shuffler. Default from `PORTS`, as of all these addresses; a name is looked
+    up and the calls are spread over all that it stands for.
+    """
+
     table_addresses: Addresses = ()
+    """One name of all table replicas, or several IP addresses with ports, separated by commas."""
+
     showdown_address: str = ""
+    """host:port of the showdown service."""
+
     wallet_address: str = ""
+    """host:port of the wallet."""
+
     history_address: str = ""
+    """host:port of the archive."""
 
     @field_validator("table_addresses", mode="before")
     @classmethod
@@ -152,10 +167,20 @@ def default_address(name: str) -> str:
 Settings = TypeVar("Settings", bound=BaseSettings)
 
 
+SECRETS_DIR: Final = f"{ENV_PREFIX}SECRETS_DIR"
+"""Names a folder whose files hold variables, as secrets are mounted: file name in lower case."""
+
+
 def load(kind: type[Settings]) -> Settings:
-    """Read the environment. One line on stderr per bad variable, then exit status 2."""
+    """Read the environment, and below it the files of `SECRETS_DIR`. One line on stderr per bad
+    variable, then exit status 2.
+    """
+    folder = os.environ.get(SECRETS_DIR)
+    if folder is not None and not Path(folder).is_dir():
+        print(f"{SECRETS_DIR}={folder!r}: there is no such folder", file=sys.stderr)
+        raise SystemExit(2)
     try:
-        return kind()
+        return kind(_secrets_dir=folder)
     except ValidationError as error:
         for fault in error.errors(include_url=False, include_context=False):
             print(_line(kind, fault["loc"], fault["msg"]), file=sys.stderr)

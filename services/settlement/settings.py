@@ -72,11 +72,13 @@ class WorkerSettings(SettlementSettings):
     """host:port of the mail server. Default from `PORTS`."""
 
     smtp_security: Literal["none", "starttls", "tls"] = "none"
+    """How the connection to the mail server is encrypted."""
 
     smtp_username: str = ""
     """Empty: no authentication."""
 
     smtp_password: SecretStr = SecretStr("")
+    """For `smtp_username`."""
 
     smtp_timeout_seconds: float = Field(default=5.0, gt=0, le=10)
     """For each answer of the mail server."""
@@ -106,8 +108,13 @@ class BeatSettings(SettlementSettings):
     service: str = "settlement-beat"
 
     drain_every_seconds: float = Field(default=1.0, gt=0, le=60)
+    """Between two triggers of every shard's drain."""
+
     mails_every_seconds: float = Field(default=1.0, gt=0, le=60)
+    """Between two looks for mails that are due."""
+
     reconcile_every_seconds: float = Field(default=30.0, gt=0, le=3600)
+    """Between two comparisons of every shard, of old reservations and of the whole ledger."""
 
     wallet_wait_seconds: float = Field(default=60.0, ge=0, le=600)
     """How long to ask wallet at start for the number of shards before giving up."""

@@ -1,5 +1,7 @@
 """Settings come from DOORCARD_* variables; a bad one is named, with its value and what is wrong."""
 
+from pathlib import Path
+
 import pytest
 from pydantic import Field, SecretStr
 
@@ -81,3 +83,22 @@ def test_secrets_are_masked(
 def test_a_value_that_cannot_be_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="validation error"):
         ServiceSettings(**fields)  # type: ignore[arg-type]
+
+
+def test_a_mounted_secret_is_read_like_a_variable_which_wins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "doorcard_audience").write_text("from-a-file\n")
+    monkeypatch.setenv("DOORCARD_SECRETS_DIR", str(tmp_path))
+    assert load(ServiceSettings).audience == "from-a-file"
+    monkeypatch.setenv("DOORCARD_AUDIENCE", "from-the-environment")
+    assert load(ServiceSettings).audience == "from-the-environment"
+
+
+def test_a_folder_of_secrets_must_be_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DOORCARD_SECRETS_DIR", str(tmp_path / "nowhere"))
+    with pytest.raises(SystemExit, match="2"):
+        load(ServiceSettings)
+    assert "DOORCARD_SECRETS_DIR" in capsys.readouterr().err

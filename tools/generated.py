@@ -1,0 +1,18 @@
+"""Everything that is generated from the code and committed, path -> text."""
+
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from tools import metrics_page, settings_page
+
+Generated: TypeAlias = dict[Path, str]
+
+ROOT: Final = Path(__file__).parent.parent
+
+
+def everything() -> Generated:
+    """All generated files with their present content."""
+    return {
+        ROOT / "docs/METRICS.md": metrics_page.text(),
+        ROOT / "docs/SETTINGS.md": settings_page.text(),
+    }
