@@ -102,7 +102,7 @@ class RecordedHand:
     big_bet: int
     starting_stacks: tuple[int, ...]
     actions: tuple[RecordedAction, ...]
-    finishing_stacks: tuple[int, ...]
+    finishing_stacks: tuple[int, ...] | None
     site: str
     """The room the hand was played in."""
     event: str
@@ -114,7 +114,7 @@ class RecordedHand:
     rake: int | None
     rake_terms: RakeTerms | None
     time_outs: tuple[int, ...]
-    """After so many actions the player to act ran out of time."""
+    """After so many actions the player to act ran out of time; ascending."""
     legal: tuple[Trial, ...]
     illegal: tuple[Trial, ...]
     pots: tuple[Pot, ...] | None
@@ -123,8 +123,11 @@ class RecordedHand:
     payouts: tuple[int, ...] | None
 
 
-def parse_phh(text: str) -> RecordedHand:
-    """The hand in the text of a file. Raises PhhError naming the field and the reason."""
+def parse_phh(text: str, *, to_compare: bool = True) -> RecordedHand:
+    """The hand in the text of a file. Raises PhhError naming the field and the reason.
+
+    to_compare: the stacks at the end must be there.
+    """
     try:
         content = tomllib.loads(text, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -142,7 +145,11 @@ def parse_phh(text: str) -> RecordedHand:
         big_bet=file.amount("big_bet", least=1),
         starting_stacks=stacks,
         actions=file.each("actions", file.action, needed=True),
-        finishing_stacks=file.amounts("finishing_stacks"),
+        finishing_stacks=(
+            file.amounts("finishing_stacks")
+            if to_compare or "finishing_stacks" in content
+            else None
+        ),
         site=file.text("_site"),
         event=file.text("event"),
         situations=file.each("_situations", _text),
@@ -150,7 +157,7 @@ def parse_phh(text: str) -> RecordedHand:
         house=file.table("_house"),
         rake=file.amount("_rake") if "_rake" in content else None,
         rake_terms=_rake_terms(file),
-        time_outs=file.each("_time_out", _whole),
+        time_outs=tuple(sorted(file.each("_time_out", _whole))),
         legal=file.each("_legal", file.trial),
         illegal=file.each("_illegal", file.trial),
         pots=file.each("_pots", file.pot) if "_pots" in content else None,

@@ -43,6 +43,8 @@ class RecordedCards:
         spare = [card for card in range(CARDS) if card not in named]
         turn = choice * len(spare) // CHOICES
         self._spare = spare[turn:] + spare[:turn]
+        self.stand_ins: Final[set[int]] = set()
+        """Cards given out that the record does not know."""
 
     def take(self, action: RecordedAction) -> list[_Unseen]:
         """The cards of a deal as far as the record ever tells them."""
@@ -65,10 +67,16 @@ class RecordedCards:
                 filled[seat][up[seat]] = card
                 if card in self._spare:
                     self._spare.remove(card)
+                    self.stand_ins.add(card)
         return {
-            seat: [self._spare.pop() if card is None else card for card in cards]
+            seat: [self._next_spare() if card is None else card for card in cards]
             for seat, cards in filled.items()
         }
+
+    def _next_spare(self) -> int:
+        card = self._spare.pop()
+        self.stand_ins.add(card)
+        return card
 
     def _fit(
         self,

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from services.game.explain import Reason
 from services.game.phh import PhhError, RakeTerms, RecordedHand
 from services.game.rooms import ANY_ROOM, ROOMS, room_names, rulebook_named
 from services.game.rulebook import Game, Rulebook, RulebookError, Stake, shipped_names
@@ -53,6 +54,21 @@ def rake_of(terms: RakeTerms, pot: int, street: int) -> int:
         exact = pot * terms.percent / 100
         rake = int(exact.to_integral_value("ROUND_HALF_EVEN" if terms.half_even else "ROUND_FLOOR"))
     return min(rake, pot, pot if terms.cap is None else terms.cap)
+
+
+def why_rake(terms: RakeTerms, pot: int, street: int) -> Reason:
+    """How `rake_of` comes to its amount."""
+    rake = rake_of(terms, pot, street)
+    if pot < terms.minimum_pot:
+        return Reason(f"no rake: the pot is below {terms.minimum_pot}", "7 rake")
+    if terms.no_rake_on_third and street == 3:
+        return Reason("no rake: the hand ended on third street", "7 rake")
+    if terms.per_full:
+        how = f"{terms.units} per full {terms.per_full} of {pot}"
+    else:
+        how = f"{terms.percent} % of {pot}, rounded {'half to even' if terms.half_even else 'down'}"
+    capped = terms.cap is not None and rake == terms.cap
+    return Reason(f"rake {rake}: {how}{', at most ' + str(rake) if capped else ''}", "7 rake")
 
 
 def setup_of(recorded: RecordedHand, rules: Rulebook, button: int) -> HandSetup:

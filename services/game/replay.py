@@ -7,27 +7,23 @@ button; a case that names its rulebook has p1 nearest to the left of it.
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
-from services.game.events import HIGH, LOW, WHOLE, EventKind
+from services.game.events import Event, EventKind
+from services.game.explain import Reason, player, players
 from services.game.hand import Act, ActionKind, Deal, Hand, HandSetup, Rake, Refused, Showdown
 from services.game.invariant import InvariantError
-from services.game.phh import RecordedAction, RecordedHand, Trial, Word
-from services.game.pots import Pot, rake_shares
+from services.game.phh import RecordedAction, RecordedHand, Word
+from services.game.pots import Pot
 from services.game.recorded_cards import CHOICES, RecordedCards
-from services.game.recorded_rules import rake_of, rulebook_name, rules_of, setup_of
-from services.game.rooms import (
-    Habits,
-    habits_of,
-)
-from services.game.rulebook import (
-    RakeOnThird,
-    Rulebook,
-)
-from services.game.showdown import divide
-from services.game.wants import Legal, ShowdownResult
+from services.game.recorded_rules import rake_of, rulebook_name, rules_of, setup_of, why_rake
+from services.game.refusals import not_wanted, unfit_cards
+from services.game.rooms import Habits, habits_of
+from services.game.rulebook import RakeOnThird
+from services.game.story import Remark, Story, Topic
+from services.game.wants import Legal
 
 ROOM_RAISE_RULE: Final = "room raise rule"
 """In `_situations` of a hand whose room priced a raise by a rule of its own."""
@@ -63,6 +59,20 @@ class Replayed:
         return not self.error
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a record is read where it leaves something open."""
+
+    recorded: RecordedHand
+    setup: HandSetup
+    """Under which rules, with the button in which seat."""
+    habits: Habits
+    lenient: bool
+    """Wagers are taken whatever their amount."""
+    choice: int
+    """Which stand-ins for cards that nobody saw."""
+
+
 class Difference(Exception):  # noqa: N818 (what was found, not a fault of the program)
     """Where the record and the rules part."""
 
@@ -76,24 +86,45 @@ def replay(
     recorded wager whatever its amount, the result of the hand is what counts. Raises PhhError where
     the record names rules that there are not, or amounts no hand can be played for.
     """
-    name = rulebook_name(recorded, rulebook)
-    rules = rules_of(recorded, name)
-    lenient = lenient_amounts or ROOM_RAISE_RULE in recorded.situations
-    best: Replayed | None = None
-    for habits, button in product(habits_of(name), _buttons(recorded)):
-        setup = setup_of(recorded, rules, button)
-        for choice in range(CHOICES):
-            cards = RecordedCards(recorded, choice)
-            replayed = _Replay(recorded, setup, cards, lenient, habits).run()
-            if replayed.ok:
-                return replayed
-            if best is None or replayed.at > best.at:
-                best = replayed
-            if not cards.has_choices:
-                break
+    return best_replay(recorded, rulebook, lenient_amounts).replayed
+
+
+def explained(
+    recorded: RecordedHand, *, rulebook: str = "", lenient_amounts: bool = False
+) -> tuple[Replayed, list[Remark]]:
+    """As `replay`, with a remark for each thing that happened, was offered or refused, and why."""
+    best = best_replay(recorded, rulebook, lenient_amounts)
+    told = Replay(best.reading)
+    told.story = Story(told.cards.stand_ins)
+    told.story.begin(best.reading.setup, told=bool(recorded.rulebook))
+    told.run()
+    return told.replayed, told.story.remarks
+
+
+def best_replay(recorded: RecordedHand, rulebook: str, lenient_amounts: bool) -> "Replay":
+    """The first reading of a record that is right, else the one that is right the longest; played.
+    Raises PhhError as `replay` does.
+    """
+    best: Replay | None = None
+    for reading in _readings(recorded, rulebook, lenient_amounts):
+        run = Replay(reading)
+        run.run()
+        if best is None or run.replayed.ok or run.replayed.at > best.replayed.at:
+            best = run
+        if run.replayed.ok:
+            break
     if best is None:
         raise InvariantError("a record is replayed at least once")
     return best
+
+
+def _readings(recorded: RecordedHand, rulebook: str, lenient_amounts: bool) -> Iterator[Reading]:
+    name = rulebook_name(recorded, rulebook)
+    rules = rules_of(recorded, name)
+    lenient = lenient_amounts or ROOM_RAISE_RULE in recorded.situations
+    choices = CHOICES if RecordedCards(recorded).has_choices else 1
+    for habits, button, choice in product(habits_of(name), _buttons(recorded), range(choices)):
+        yield Reading(recorded, setup_of(recorded, rules, button), habits, lenient, choice)
 
 
 def _buttons(recorded: RecordedHand) -> Iterator[int]:
@@ -103,48 +134,57 @@ def _buttons(recorded: RecordedHand) -> Iterator[int]:
         yield from range(last)
 
 
-@dataclass(slots=True)
-class _Replay:
-    """One run of a record with the button in one seat."""
+class Replay:
+    """One run of a record as a reading has it."""
 
-    recorded: RecordedHand
-    setup: HandSetup
-    cards: RecordedCards
-    lenient: bool
-    habits: Habits
-    at: int = 0
-    """Actions of the record that are done."""
-    timed_out: int = 0
-    """How many of the record's time-outs are done."""
-    hand: Hand = field(init=False)
+    def __init__(self, reading: Reading) -> None:
+        self.reading: Final = reading
+        self.recorded: Final = reading.recorded
+        self.cards: Final = RecordedCards(reading.recorded, reading.choice)
+        self.hand: Hand = Hand(reading.setup)
+        self.replayed = Replayed("", 0)
+        """What came out; to be read after `run`."""
+        self.story: Story | None = None
+        """Listens, if there is one."""
+        self._at = 0
+        """Actions of the record that are done."""
+        self._timed_out = 0
+        """How many of the record's time-outs are done."""
+        self._dealt: dict[int, list[int | None]] = {}
+        """Cards of the running deal that the hand has not been given yet, by seat."""
+        self._tried: set[int] = set()
+        """After how many actions there was time to try something."""
 
-    def run(self) -> Replayed:
-        self.hand = Hand(self.setup)
-        error = ""
+    def run(self) -> None:
+        """Play the record and compare; once."""
+        error, rule, code = "", "", ""
         try:
             self._play()
             self._compare()
         except Difference as difference:
             error = str(difference)
         except Refused as refused:
-            error = f"{self._where()}: {refused} ({refused.reason}, {refused.rule})"
-        return self._replayed(error)
+            rule, code = refused.rule, refused.reason
+            error = f"{self._where()}: {refused} ({code}, {rule})"
+        if error and self.story:
+            self.story.note(self._at, Topic.DIFFERENCE, Reason(error, rule, code))
+        self.replayed = self._outcome(error)
 
     # Playing
 
     def _play(self) -> None:
-        self.hand.start()
+        self._tell(self.hand.start(), self._at)
         actions = self.recorded.actions
         while True:
             self._answer_house()
             self._time_out_protected()
-            self._try_all(self.at)
-            if self.at >= len(actions):
+            self._try_all()
+            if self._at >= len(actions):
                 break
             if self._time_out_due():
-                self._time_out_into(actions[self.at])
+                self._time_out_into(actions[self._at])
             else:
-                self._take(actions[self.at])
+                self._take(actions[self._at])
         if not self.hand.over:
             raise Difference(f"the record ends, but {_wanted(self.hand)}")
 
@@ -152,70 +192,93 @@ class _Replay:
         """One action of the record, or all the deals that answer one want."""
         match action.word:
             case Word.COMMENT:
-                self.at += 1
+                self._at += 1
             case Word.SHOW:
-                self._check_show(action)
-                self.at += 1
+                self._check_show(self._at, action)
+                self._at += 1
             case Word.DEAL | Word.BOARD:
                 self._deal()
             case _:
-                self._act(self.hand, action)
-                self.at += 1
+                events = self._act(self.hand, action)
+                self._at += 1
+                self._tell(events, self._at - 1)
 
     def _deal(self) -> None:
         """Takes deals until the want is answered; each is checked as it comes."""
         want = self.hand.want
         if not isinstance(want, Deal):
             raise Difference(f"{self._where()}: {_wanted(self.hand)}, not cards")
-        got: dict[int, list[int | None]] = {}
         missing = len(want.cards)
         while missing > 0:
             action = self._next_deal(missing)
-            wanted = _slots(want, action.seat)
-            if len(action.cards) != wanted or action.seat in got:
-                raise Difference(f"{self._where()}: {_player(action.seat)} gets {wanted} cards")
-            got[action.seat] = self.cards.take(action)
+            wanted = self._slots(action.seat)
+            if len(action.cards) != wanted:
+                raise Difference(f"{self._where()}: {player(action.seat)} gets {wanted} cards")
+            self._dealt[action.seat] = self.cards.take(action)
             missing -= wanted
-            self.at += 1
+            self._at += 1
             if missing:
-                self._try_all(self.at)
+                self._try_all()
         hand = self.hand
         boards = {seat: hand.up_cards(seat) for seat in hand.seats}
-        dealt = self.cards.fill(got, boards, self.at)
-        hand.deal([dealt[seat].pop(0) for seat, _ in want.cards])
+        dealt = self.cards.fill(self._dealt, boards, self._at)
+        self._dealt = {}
+        events = hand.deal([dealt[seat].pop(0) for seat, _ in want.cards])
+        self._tell(events, self._at - 1)
 
     def _next_deal(self, missing: int) -> RecordedAction:
         actions = self.recorded.actions
-        while self.at < len(actions) and actions[self.at].word is Word.COMMENT:
-            self.at += 1
-        if self.at >= len(actions) or actions[self.at].word not in (Word.DEAL, Word.BOARD):
+        while self._at < len(actions) and actions[self._at].word is Word.COMMENT:
+            self._at += 1
+            self._try_all()
+        if self._at >= len(actions) or actions[self._at].word not in (Word.DEAL, Word.BOARD):
             raise Difference(f"{self._where()}: {missing} cards are still to be dealt")
-        return actions[self.at]
+        return actions[self._at]
 
-    def _act(self, hand: Hand, action: RecordedAction, trial: bool = False) -> None:
+    def _slots(self, seat: int) -> int:
+        """How many cards the seat is to get now, -1 for a community card."""
+        want = self.hand.want
+        if not isinstance(want, Deal) or seat in self._dealt:
+            return 0
+        return sum(each == seat for each, _ in want.cards)
+
+    def _act(self, hand: Hand, action: RecordedAction, trial: bool = False) -> list[Event]:
         want = hand.want
         if not isinstance(want, Act):
+            if trial:
+                return hand.act(action.seat, ActionKind.CHECK)
             raise Difference(f"{self._where()}: {_wanted(hand)}")
         legal = want.legal
         match action.word:
             case Word.FOLD:
-                hand.act(action.seat, ActionKind.FOLD)
+                return hand.act(action.seat, ActionKind.FOLD)
             case Word.BRING_IN:
-                hand.act(action.seat, ActionKind.BRING_IN)
+                return hand.act(action.seat, ActionKind.BRING_IN)
             case Word.CHECK_OR_CALL:
                 kind = ActionKind.CALL if legal.call else ActionKind.CHECK
-                hand.act(action.seat, kind)
-            case Word.WAGER:
-                if not trial and (self.lenient or action.amount == _capped(hand, want)):
-                    hand.want = _widened(want, action.amount)
-                hand.act(action.seat, legal.wager_kind, action.amount)
+                return hand.act(action.seat, kind)
             case _:
-                raise Difference(f"{self._where()}: not an action")
+                if not trial and action.amount not in legal.wagers:
+                    self._widen(hand, want, action)
+                return hand.act(action.seat, legal.wager_kind, action.amount)
+
+    def _widen(self, hand: Hand, want: Act, action: RecordedAction) -> None:
+        """Offer a recorded amount as well, where records may have such."""
+        if action.amount == _capped(hand, want):
+            text = f"{action.amount} is taken, as no opponent can put in more"
+            reason = Reason(text, "3 amounts")
+        elif self.reading.lenient:
+            reason = Reason(f"{action.amount} is taken as recorded: a rule of the room's own")
+        else:
+            return
+        hand.want = _widened(want, action.amount)
+        if self.story:
+            self.story.note(self._at, Topic.DECISION, reason, action.seat)
 
     # Time
 
     def _time_out_due(self) -> bool:
-        return self.recorded.time_outs[self.timed_out : self.timed_out + 1] == (self.at,)
+        return self.recorded.time_outs[self._timed_out : self._timed_out + 1] == (self._at,)
 
     def _time_out_protected(self) -> None:
         """Time-outs that protect come before whatever the record has next: they are no action."""
@@ -225,7 +288,8 @@ class _Replay:
             if not any(event[0] == EventKind.PROTECTED for event in events):
                 return
             self.hand = hand
-            self.timed_out += 1
+            self._timed_out += 1
+            self._tell(events, self._at)
             self._answer_house()
 
     def _time_out_into(self, action: RecordedAction) -> None:
@@ -233,11 +297,12 @@ class _Replay:
         want = self.hand.want
         if not isinstance(want, Act) or want.seat != action.seat:
             raise Difference(f"{self._where()}: {_wanted(self.hand)}, not a time-out")
-        events = {event[0] for event in self.hand.time_out()}
-        if not any(kind in events for kind in _FOLLOWS.get(action.word, ())):
+        events = self.hand.time_out()
+        if not any(event[0] in _FOLLOWS.get(action.word, ()) for event in events):
             raise Difference(f"{self._where()}: something else follows from running out of time")
-        self.timed_out += 1
-        self.at += 1
+        self._timed_out += 1
+        self._at += 1
+        self._tell(events, self._at - 1)
 
     # What the house and the showdown answer
 
@@ -245,35 +310,33 @@ class _Replay:
         while True:
             want = self.hand.want
             if isinstance(want, Rake):
-                self.hand.rake(self._rake_shares(want))
+                self._take_rake(want)
             elif isinstance(want, Showdown):
                 self._settle(want)
             else:
                 return
 
-    def _rake_shares(self, want: Rake) -> tuple[int, ...]:
-        rake = self._rake(want)
-        if not self.habits.rake_from_main_pot:
-            return rake_shares(rake, want.pots)
-        shares = []
-        for pot in want.pots:
-            shares.append(min(rake, pot.amount))
-            rake -= shares[-1]
-        return tuple(shares)
+    def _take_rake(self, want: Rake) -> None:
+        rake, reason = self._rake(want)
+        habits = self.reading.habits
+        shares = habits.shares(rake, want.pots)
+        if self.story:
+            self.story.rake(self._at, want, reason, shares, habits.rake_from_main_pot)
+        self._tell(self.hand.rake(shares), self._at)
 
-    def _rake(self, want: Rake) -> int:
+    def _rake(self, want: Rake) -> tuple[int, Reason]:
         total = sum(pot.amount for pot in want.pots)
         terms, rake = self.recorded.rake_terms, self.recorded.rake
         if terms is not None:
-            assessed = rake_of(terms, total, want.street)
-            if want.street == 3 and self.setup.rulebook.rake_on_third_street is RakeOnThird.NO:
-                assessed = 0
-            if rake is not None and rake != assessed:
-                raise Difference(f"rake {rake} is recorded, {assessed} is due by its schedule")
-            return assessed
+            if self.reading.setup.rulebook.rake_on_third_street is RakeOnThird.NO:
+                terms = replace(terms, no_rake_on_third=True)
+            due = rake_of(terms, total, want.street)
+            if rake is not None and rake != due:
+                raise Difference(f"rake {rake} is recorded, {due} is due by its schedule")
+            return due, why_rake(terms, total, want.street)
         if rake is not None and rake > total:
             raise Difference(f"a rake of {rake} is recorded, {total} is in the pots")
-        return rake or 0
+        return rake or 0, Reason("no rake" if not rake else f"rake {rake}, as recorded", "7 rake")
 
     def _settle(self, want: Showdown) -> None:
         """Who mucks, or stays with cards that nobody ever saw, shows nothing and wins nothing."""
@@ -281,79 +344,100 @@ class _Replay:
         hands = {seat: () if seat in unseen else cards for seat, cards in want.hands.items()}
         for pot in want.pots:
             if not any(hands[seat] for seat in pot.seats):
-                players = " and ".join(_player(seat) for seat in pot.seats)
-                raise Difference(f"nobody shows a hand for the pot of {pot.amount} of {players}")
+                raise Difference(
+                    f"nobody shows a hand for the pot of {pot.amount} of {players(pot.seats)}"
+                )
         showdown = Showdown(want.pots, hands, want.community, want.order, want.button, want.tabled)
-        rules = self.setup.rulebook
-        to_low = self.habits.odd_unit_to_low
-        self.hand.settle((_divide_odd_to_low if to_low else divide)(showdown, rules))
+        result = self.reading.habits.divide(showdown, self.reading.setup.rulebook)
+        if self.story:
+            self.story.divided(self._at, self.hand, showdown, result)
+        self._tell(self.hand.settle(result), self._at)
 
     # Trials
 
-    def _try_all(self, at: int) -> None:
-        for trial in _trials(self.recorded.legal, at):
-            refused = self._refusal(trial)
-            if refused:
-                raise Difference(f"after {at} actions {trial.action.text!r} is refused: {refused}")
-        for trial in _trials(self.recorded.illegal, at):
-            before = (list(self.hand.inputs), self.hand.stacks, self.hand.put_in)
-            if not self._refusal(trial):
-                raise Difference(f"after {at} actions {trial.action.text!r} is accepted")
-            if (list(self.hand.inputs), self.hand.stacks, self.hand.put_in) != before:
-                raise Difference(f"the refusal of {trial.action.text!r} changed the hand")
+    def _try_all(self) -> None:
+        """What the record has tried here, each on a copy of the hand."""
+        at, recorded = self._at, self.recorded
+        self._tried.add(at)
+        for allowed, trials in ((True, recorded.legal), (False, recorded.illegal)):
+            for trial in trials:
+                if trial.at == at:
+                    self._try(trial.action, allowed)
 
-    def _refusal(self, trial: Trial) -> str:
-        """Why the action is not taken here; empty if it is."""
-        action = trial.action
+    def _try(self, action: RecordedAction, allowed: bool) -> None:
+        trying = copy.deepcopy(self.hand)
+        refused = self._refusal(trying, action)
+        if self.story:
+            self.story.trial(self._at, self.hand, action, allowed, refused)
+        if allowed and refused:
+            raise Difference(f"after {self._at} actions {action.text!r} is refused: {refused}")
+        if not allowed and not refused:
+            raise Difference(f"after {self._at} actions {action.text!r} is accepted")
+        if refused and _state(trying) != _state(self.hand):
+            raise Difference(f"the refusal of {action.text!r} changed the hand")
+
+    def _refusal(self, trying: Hand, action: RecordedAction) -> Refused | None:
+        """Why the action is not taken here; None if it is."""
         try:
-            if action.word in (Word.DEAL, Word.BOARD):
-                return self._refusal_of_deal(action)
-            trying = copy.deepcopy(self.hand)
-            self._act(trying, action, trial=True)
-        except (Refused, Difference) as refused:
-            return str(refused)
-        return ""
+            match action.word:
+                case Word.DEAL | Word.BOARD:
+                    self._check_deal(action)
+                case Word.SHOW:
+                    self._check_show(-1, action)
+                case _:
+                    self._act(trying, action, trial=True)
+        except Refused as refused:
+            return refused
+        except Difference as difference:
+            return Refused("NO_SHOW", "6 showdown", str(difference))
+        return None
 
-    def _refusal_of_deal(self, action: RecordedAction) -> str:
-        want = self.hand.want
-        if not isinstance(want, Deal):
-            return f"{_wanted(self.hand)}, not cards"
-        if _slots(want, action.seat) != len(action.cards) or not action.cards:
-            return "these cards are not wanted"
-        hand = self.hand
-        seen = {hand.community}.union(*(hand.cards(seat) for seat in hand.seats))
-        return "a card was dealt before" if seen.intersection(action.cards) else ""
+    def _check_deal(self, action: RecordedAction) -> None:
+        """Raises Refused where these cards are not wanted, or not all unseen."""
+        if not isinstance(self.hand.want, Deal):
+            raise not_wanted("DEAL", "cards")
+        wanted, hand = self._slots(action.seat), self.hand
+        if wanted != len(action.cards) or not wanted:
+            raise unfit_cards(range(len(action.cards)), wanted)
+        given = {hand.community}.union(*(hand.cards(seat) for seat in hand.seats))
+        seen = [card for cards in (*self._dealt.values(), action.cards) for card in cards]
+        known = [card for card in seen if card is not None]
+        if len(set(known)) < len(known) or given.intersection(known):
+            raise unfit_cards(known, len(known))
 
     # Comparing
 
-    def _check_show(self, action: RecordedAction) -> None:
+    def _check_show(self, at: int, action: RecordedAction) -> None:
         if not (self.hand.over or self.hand.betting_is_over):
             raise Difference(f"{self._where()}: {_wanted(self.hand)}, not a show")
         if action.seat in self.hand.folded and action.cards:
-            raise Difference(f"{self._where()}: {_player(action.seat)} has folded")
-        if self.at in self.cards.wrong_shows:
+            raise Difference(f"{self._where()}: {player(action.seat)} has folded")
+        if at in self.cards.wrong_shows:
             raise Difference(f"{self._where()}: shows a card that he was not dealt")
 
     def _compare(self) -> None:
-        done, recorded = self._replayed(""), self.recorded
+        done, recorded = self._outcome(""), self.recorded
         _same("uncalled", recorded.uncalled, done.uncalled)
         if recorded.pots is not None:
             pots = tuple(Pot(pot.amount, pot.eligible) for pot in done.pots)
             _same("pots", _listed(recorded.pots), _listed(pots))
         _same("payouts", recorded.payouts, done.payouts)
         _same("finishing_stacks", recorded.finishing_stacks, done.finishing_stacks)
-        due = recorded.time_outs[self.timed_out :]
+        due = recorded.time_outs[self._timed_out :]
         if due:
             raise Difference(f"nobody was to act after {due[0]} actions, but ran out of time")
+        for trial in (*recorded.legal, *recorded.illegal):
+            if trial.at not in self._tried:
+                raise Difference(f"{trial.action.text!r} after {trial.at} actions: there are fewer")
 
-    def _replayed(self, error: str) -> Replayed:
-        result, seats = self.hand.result, self.setup.seats
+    def _outcome(self, error: str) -> Replayed:
+        result, seats = self.hand.result, self.reading.setup.seats
         if result is None or not self.hand.over:
-            return Replayed(error, self.at)
+            return Replayed(error, self._at)
         uncalled = dict(result.uncalled)
         return Replayed(
             error=error,
-            at=self.at,
+            at=self._at,
             pots=tuple(
                 ReplayedPot(
                     pot.amount,
@@ -370,10 +454,15 @@ class _Replay:
             finishing_stacks=tuple(self.hand.stacks[seat] for seat in seats),
         )
 
+    def _tell(self, events: Sequence[Event], at: int) -> None:
+        """at: actions of the record that were done before these events."""
+        if self.story:
+            self.story.tell(at, self.hand, events, self._at)
+
     def _where(self) -> str:
         actions = self.recorded.actions
-        text = repr(actions[self.at].text) if self.at < len(actions) else "its end"
-        return f"action {self.at} {text}"
+        text = repr(actions[self._at].text) if self._at < len(actions) else "its end"
+        return f"action {self._at} {text}"
 
 
 _FOLLOWS: Final[Mapping[Word, tuple[EventKind, ...]]] = {
@@ -381,25 +470,6 @@ _FOLLOWS: Final[Mapping[Word, tuple[EventKind, ...]]] = {
     Word.CHECK_OR_CALL: (EventKind.CHECKED,),
     Word.FOLD: (EventKind.FOLDED,),
 }
-
-
-def _divide_odd_to_low(showdown: Showdown, rules: Rulebook) -> ShowdownResult:
-    """As `divide`, but of halves the low one gets the odd unit: of each odd pot the high half is
-    that of one unit less and the low half that of one unit more.
-    """
-    result = divide(showdown, rules)
-    halved = {pot for pot, _, _, part, _ in result.awards if part != WHOLE}
-
-    def half(part: int, more: int) -> list[tuple[int, int, int, int, str]]:
-        pots = tuple(Pot(pot.amount + more * (pot.amount % 2), pot.seats) for pot in showdown.pots)
-        changed = Showdown(
-            pots, showdown.hands, showdown.community, showdown.order, showdown.button, False
-        )
-        awards = divide(changed, rules).awards
-        return [award for award in awards if award[0] in halved and award[3] == part]
-
-    whole = [award for award in result.awards if award[3] == WHOLE]
-    return ShowdownResult((*whole, *half(HIGH, -1), *half(LOW, 1)), result.reveals)
 
 
 def _widened(want: Act, amount: int) -> Act:
@@ -423,23 +493,19 @@ def _capped(hand: Hand, want: Act) -> int:
     return most if wagers and hand.to < most < wagers[-1] else 0
 
 
-def _slots(want: Deal, seat: int) -> int:
-    return sum(each == seat for each, _ in want.cards)
-
-
-def _trials(trials: Sequence[Trial], at: int) -> Iterator[Trial]:
-    return (trial for trial in trials if trial.at == at)
-
-
-def _player(seat: int) -> str:
-    return f"p{seat + 1}"
+def _state(hand: Hand) -> tuple[object, ...]:
+    """Everything of a hand that an action may change."""
+    want = hand.want
+    asked = (want.seat, want.turn, want.legal.wagers) if isinstance(want, Act) else type(want)
+    chips = (hand.stacks, hand.put_in, hand.bets, hand.to)
+    return (hand.inputs, chips, hand.folded, hand.all_in, hand.street, hand.turn, asked)
 
 
 def _wanted(hand: Hand) -> str:
     """What the hand waits for, in words."""
     match hand.want:
         case Act(seat=seat):
-            return f"{_player(seat)} is to act"
+            return f"{player(seat)} is to act"
         case Deal(cards=cards):
             return f"{len(cards)} cards are to be dealt"
         case _:

@@ -19,7 +19,11 @@ from importlib import resources
 from itertools import product
 from typing import Any, Final
 
+from services.game.events import HIGH, LOW, WHOLE
+from services.game.pots import Pot, rake_shares
 from services.game.rulebook import Rulebook, shipped
+from services.game.showdown import divide
+from services.game.wants import Showdown, ShowdownResult
 
 ROOMS: Final = "rooms/"
 ANY_ROOM: Final = "rooms/any"
@@ -33,6 +37,20 @@ class Habits:
     """The low half of a hi-lo pot gets the odd unit, not the high."""
     rake_from_main_pot: bool = False
     """Rake is taken from the main pot as far as it goes, not from each by its size."""
+
+    def shares(self, rake: int, pots: Sequence[Pot]) -> tuple[int, ...]:
+        """What the rake takes from each pot, as `rake_shares` does."""
+        if not self.rake_from_main_pot:
+            return rake_shares(rake, pots)
+        shares = []
+        for pot in pots:
+            shares.append(min(rake, pot.amount))
+            rake -= shares[-1]
+        return tuple(shares)
+
+    def divide(self, showdown: Showdown, rules: Rulebook) -> ShowdownResult:
+        """Who gets what of each pot, as `divide` does."""
+        return (_divide_odd_to_low if self.odd_unit_to_low else divide)(showdown, rules)
 
 
 def rulebook_named(name: str) -> Rulebook:
@@ -73,3 +91,20 @@ def _room(name: str) -> Mapping[str, Any]:
         raise KeyError(name)
     file = resources.files(__package__) / "rulebooks" / f"{name}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def _divide_odd_to_low(showdown: Showdown, rules: Rulebook) -> ShowdownResult:
+    """Of each odd pot the high half is that of one unit less, the low half that of one more."""
+    result = divide(showdown, rules)
+    halved = {pot for pot, _, _, part, _ in result.awards if part != WHOLE}
+
+    def half(part: int, more: int) -> list[tuple[int, int, int, int, str]]:
+        pots = tuple(Pot(pot.amount + more * (pot.amount % 2), pot.seats) for pot in showdown.pots)
+        changed = Showdown(
+            pots, showdown.hands, showdown.community, showdown.order, showdown.button, False
+        )
+        awards = divide(changed, rules).awards
+        return [award for award in awards if award[0] in halved and award[3] == part]
+
+    whole = [award for award in result.awards if award[3] == WHOLE]
+    return ShowdownResult((*whole, *half(HIGH, -1), *half(LOW, 1)), result.reveals)

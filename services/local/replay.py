@@ -1,15 +1,19 @@
-"""`doorcard replay`: recorded hands played again under the rules, and compared."""
+"""`doorcard replay`: recorded hands played again under the rules, compared and explained."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from rich.console import Console
 
-from services.game.phh import PhhError, parse_phh
-from services.game.replay import Replayed, replay
+from services.game.phh import PhhError, RecordedHand, parse_phh
+from services.game.replay import Replayed, explained, replay
+from services.game.story import Remark, remark_entry
+from services.local.explanation import print_explanation
 
 FILE_BYTES_MAX: Final = 1_000_000
 
@@ -20,6 +24,43 @@ class Exit(IntEnum):
     RIGHT = 0
     DIFFERENT = 1
     UNREADABLE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of a file."""
+
+    file: Path
+    status: Exit
+    replayed: Replayed
+    recorded: RecordedHand | None = None
+    """None where the file cannot be read."""
+    unreadable: PhhError | None = None
+    remarks: Sequence[Remark] | None = None
+    """With an explanation."""
+
+    @property
+    def line(self) -> str:
+        """One line for people."""
+        if self.status is Exit.RIGHT:
+            return f"OK  {self.file}"
+        return f"{self.status.name}  {self.file}: {self.unreadable or self.replayed.error}"
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The JSON object: file, ok, error (null or the first difference), pots (amount, eligible,
+        winners), uncalled, rake, payouts and finishing_stacks; of an unreadable file field and
+        reason, with an explanation the list of its remarks.
+
+        Players are numbers from 1, lists have an entry for each player in order. Where a hand does
+        not play out there are no pots.
+        """
+        entry = _entry(self.file, str(self.unreadable or self.replayed.error), self.replayed)
+        if self.unreadable:
+            entry |= {"field": self.unreadable.field, "reason": self.unreadable.reason}
+        if self.remarks is not None:
+            entry["explanation"] = [remark_entry(remark) for remark in self.remarks]
+        return entry
 
 
 def replay_command(
@@ -33,42 +74,45 @@ def replay_command(
     lenient_amounts: Annotated[
         bool, typer.Option("--lenient-amounts", help="Take wagers of any amount as recorded.")
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Tell each hand with the rule behind every step.")
+    ] = False,
 ) -> None:
     """Replay recorded hands (PHH) and compare every action, pot and stack with the rules.
 
     Exit status: 0 all right, 1 a difference, 2 a file cannot be read.
     """
+    console = Console()
     worst = Exit.RIGHT
     for file in files:
-        status, entry = replay_file(file, rulebook=rulebook, lenient_amounts=lenient_amounts)
-        worst = max(worst, status)
+        judged = judge(file, rulebook=rulebook, lenient_amounts=lenient_amounts, explain=explain)
+        worst = max(worst, judged.status)
         if as_json:
-            typer.echo(json.dumps(entry))
-        elif status is Exit.RIGHT:
-            typer.echo(f"OK  {file}")
-        else:
-            typer.echo(f"{status.name}  {file}: {entry['error']}", err=status is Exit.UNREADABLE)
+            typer.echo(json.dumps(judged.entry))
+            continue
+        if judged.recorded and judged.remarks is not None:
+            print_explanation(str(file), judged.recorded, judged.remarks, console)
+        typer.echo(judged.line, err=judged.status is Exit.UNREADABLE)
     raise typer.Exit(worst)
 
 
-def replay_file(
-    file: Path, *, rulebook: str = "", lenient_amounts: bool = False
-) -> tuple[Exit, dict[str, Any]]:
-    """The status of one file and its JSON object: file, ok, error (null or the first difference),
-    pots (amount, eligible, winners), uncalled, rake, payouts and finishing_stacks.
-
-    Players are numbers from 1, lists have an entry for each player in order. Where a hand does not
-    play out there are no pots.
-    """
+def judge(
+    file: Path, *, rulebook: str = "", lenient_amounts: bool = False, explain: bool = False
+) -> Judged:
+    """Replay one file. explain: with a remark for each step; stacks at the end may be missing."""
     try:
-        replayed = replay(
-            parse_phh(_text_of(file)), rulebook=rulebook, lenient_amounts=lenient_amounts
-        )
+        recorded = parse_phh(_text_of(file), to_compare=not explain)
+        remarks: Sequence[Remark] | None = None
+        if explain:
+            replayed, remarks = explained(
+                recorded, rulebook=rulebook, lenient_amounts=lenient_amounts
+            )
+        else:
+            replayed = replay(recorded, rulebook=rulebook, lenient_amounts=lenient_amounts)
     except PhhError as unreadable:
-        entry = _entry(file, str(unreadable), Replayed("", 0))
-        return Exit.UNREADABLE, {**entry, "field": unreadable.field, "reason": unreadable.reason}
+        return Judged(file, Exit.UNREADABLE, Replayed("", 0), unreadable=unreadable)
     status = Exit.RIGHT if replayed.ok else Exit.DIFFERENT
-    return status, _entry(file, replayed.error or None, replayed)
+    return Judged(file, status, replayed, recorded, remarks=remarks)
 
 
 def _text_of(file: Path) -> str:
@@ -84,11 +128,11 @@ def _text_of(file: Path) -> str:
         raise PhhError("file", "is not UTF-8 text") from error
 
 
-def _entry(file: Path, error: str | None, replayed: Replayed) -> dict[str, Any]:
+def _entry(file: Path, error: str, replayed: Replayed) -> dict[str, Any]:
     return {
         "file": str(file),
-        "ok": error is None,
-        "error": error,
+        "ok": not error,
+        "error": error or None,
         "pots": [
             {
                 "amount": pot.amount,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.local.replay import Exit, replay_file
+from services.local.replay import Exit, judge
 
 HANDS = Path(__file__).parents[1] / "hands"
 FILES = sorted(HANDS.glob("*/*.phh"))
@@ -14,9 +14,9 @@ FILES = sorted(HANDS.glob("*/*.phh"))
 
 @pytest.mark.parametrize("file", FILES, ids=[f"{file.parent.name}/{file.stem}" for file in FILES])
 def test_it_plays_out_as_recorded(file: Path) -> None:
-    status, entry = replay_file(file)
-    assert entry["error"] is None
-    assert status is Exit.RIGHT
+    judged = judge(file)
+    assert judged.entry["error"] is None
+    assert judged.status is Exit.RIGHT
 
 
 def test_none_of_them_is_missing() -> None:

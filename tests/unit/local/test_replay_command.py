@@ -107,3 +107,39 @@ def test_amounts_may_be_taken_as_recorded(tmp_path: Path) -> None:
     assert run(file)[0] == 0
     assert run(plain)[0] == 1
     assert run("--lenient-amounts", plain)[0] == 0
+
+
+def test_a_hand_is_explained_with_the_rule_of_every_step() -> None:
+    status, output = run("--explain", HANDS / "cases" / "pair-sizes-5-10.phh")
+    assert status == 0
+    words = " ".join(output.split())
+    assert "p3 has the lowest door card" in words
+    assert "3 bring-in" in words
+    assert "[CAP_REACHED]" in words
+    assert "Fourth street" in words
+    assert "3 fourth-street pair" in words
+
+
+def test_an_explanation_goes_into_the_json() -> None:
+    status, output = run("--explain", "--json", RIGHT)
+    entry = json.loads(output)
+    assert (status, entry["ok"], entry["pots"][0]["amount"]) == (0, True, 350000)
+    first = entry["explanation"][0]
+    assert first.keys() == {"after", "street", "topic", "player", "text", "rule", "code"}
+    offered = next(each for each in entry["explanation"] if each["topic"] == "decision")
+    assert offered["legal"]["bring_in"] > 0
+
+
+def test_a_hand_without_its_end_can_be_explained_but_not_compared(tmp_path: Path) -> None:
+    file = tmp_path / "open.phh"
+    lines = RIGHT.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if not line.startswith("finishing")))
+    assert run(file)[0] == 2
+    assert run("--explain", file)[0] == 0
+
+
+def test_a_difference_is_explained_where_it_is(different: Path) -> None:
+    status, output = run("--explain", different)
+    assert status == 1
+    assert "finishing_stacks" in output
+    assert f"DIFFERENT  {different}" in output
