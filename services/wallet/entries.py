@@ -19,6 +19,11 @@ class Kind(IntEnum):
     CASH_OUT = 4
     HAND = 5
     RAKE = 6
+    ADJUSTMENT = 7
+    REVERSAL = 8
+    CLOSING = 9
+    REOPENING = 10
+    PAYBACK = 11
 
 
 class State(IntEnum):
@@ -58,6 +63,8 @@ class CashOut(NamedTuple):
     player_id: str
     amount: int
     """Minor units, 0 when he lost everything."""
+    kind: Kind = Kind.CASH_OUT
+    """PAYBACK when the sitting lost its seat with its shard's epoch."""
 
 
 class Malformed(NamedTuple):

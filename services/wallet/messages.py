@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.game.pots import Pot
 from services.runtime.errors import InvalidArgument
-from services.runtime.ids import check_uuid
+from services.runtime.ids import check_player_id, check_request_id, check_uuid
 from services.runtime.shards import shard_of
 from services.wallet.entries import (
     CashOut,
@@ -23,9 +23,12 @@ from services.wallet.entries import (
     Progress,
     Release,
 )
+from services.wallet.ledger.lookup import PURPOSES, AccountRow, Found
+from services.wallet.ledger.parked import Held
 from services.wallet.ledger.reservations import Reservation
 from services.wallet.ledger.shards import SittingEscrow
 from services.wallet.ledger.statement import Line
+from services.wallet.money import check_amount, check_currency
 from services.wallet.rake import Cap, Rounding, Schedule
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -135,6 +138,36 @@ def escrow_messages(escrow: Iterable[SittingEscrow]) -> list[pb.SittingEscrow]:
     return [pb.SittingEscrow(**each._asdict()) for each in escrow]
 
 
+def escrow_of(message: pb.SittingEscrow) -> SittingEscrow:
+    """Escrow of a sitting as a table names it. Raises InvalidArgument."""
+    return SittingEscrow(
+        sitting_id=check_request_id(message.sitting_id, "sittings.sitting_id"),
+        player_id=check_player_id(message.player_id, "sittings.player_id"),
+        table_id=check_uuid(message.table_id, "sittings.table_id"),
+        amount=check_amount(message.amount, "sittings.amount"),
+        currency=check_currency(message.currency, "sittings.currency"),
+    )
+
+
+def held_message(held: Held, *, whole: bool = True) -> pb.ParkedEntry:
+    """A parked entry; `whole` with what it was to do."""
+    message = pb.ParkedEntry(
+        shard=held.shard,
+        epoch=held.epoch,
+        seq=held.seq,
+        entry_id=held.entry_id,
+        table_id=held.table_id,
+        reason=held.reason,
+        parked=timestamp_of(held.at),
+        content=pb.LedgerEntry.FromString(held.content) if whole else None,
+        resolved_by=held.resolved_by,
+        resolution=held.resolution,
+    )
+    if held.resolved is not None:
+        message.resolved.FromDatetime(held.resolved)
+    return message
+
+
 def reservation_message(reservation: Reservation) -> pb.Reservation:
     """A reservation."""
     return pb.Reservation(
@@ -160,7 +193,45 @@ def transfer_message(line: Line) -> pb.Transfer:
         at=timestamp_of(line.at),
         table_id=line.table_id,
         reference=line.reference,
+        reason=line.reason,
+        reverses_transfer_id=_number_text(line.reverses),
     )
+
+
+def found_message(found: Found, *, staff: bool) -> pb.GetTransferResponse:
+    """A transfer; who made it and from what request is for staff."""
+    return pb.GetTransferResponse(
+        transfer_id=str(found.entry),
+        kind=cast("pb.TransferKind.ValueType", found.kind),
+        at=timestamp_of(found.at),
+        lines=[
+            pb.TransferLine(
+                kind=cast("pb.TransferKind.ValueType", line.kind),
+                debit=account_message(line.debit),
+                credit=account_message(line.credit),
+                amount=line.amount,
+            )
+            for line in found.lines
+        ],
+        table_id=found.table_id,
+        hand_id=found.hand_id,
+        reference=found.reference,
+        reason=found.reason,
+        made_by=found.made_by if staff else "",
+        source_id=found.source if staff else "",
+        reverses_transfer_id=_number_text(found.reverses),
+        reversed_by_transfer_id=_number_text(found.reversed_by),
+    )
+
+
+def account_message(account: AccountRow) -> pb.Account:
+    """An account."""
+    purpose = cast("pb.AccountPurpose.ValueType", PURPOSES.index(account.purpose))
+    return pb.Account(**{**account._asdict(), "purpose": purpose})
+
+
+def _number_text(number: int | None) -> str:
+    return "" if number is None else str(number)
 
 
 def timestamp_of(at: datetime) -> Timestamp:

@@ -30,6 +30,15 @@ def check_amount(amount: int, field: str = "amount") -> int:
     return amount
 
 
+def check_change(amount: int, field: str = "amount") -> int:
+    """`amount` itself, a signed one that is not 0, or InvalidArgument naming `field`."""
+    if not 1 <= abs(amount) <= AMOUNT_MAX:
+        raise InvalidArgument.of_field(
+            field, f"must be 1 to {AMOUNT_MAX}, or as much below zero", "BAD_AMOUNT"
+        )
+    return amount
+
+
 def check_currency(currency: str, field: str = "currency") -> str:
     """`currency` itself, or InvalidArgument naming `field`."""
     if currency not in CURRENCIES:

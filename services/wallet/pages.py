@@ -6,10 +6,11 @@ from typing import Final
 
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_uuid
+from services.wallet.ledger.parked import Held
 from services.wallet.ledger.reservations import Reservation
-from services.wallet.ledger.statement import Line
 
 SIZE_MAX: Final = 500
+_NUMBER: Final = re.compile("[0-9]{1,18}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -21,18 +22,27 @@ def page_size(asked: int, default: int) -> int:
     return asked or default
 
 
-def statement_token(last: Line) -> str:
-    """The next page begins below this line."""
-    return str(last.entry)
+def number_token(position: int | None) -> str:
+    """The next page begins beside this number; empty after the last page."""
+    return "" if position is None else str(position)
 
 
-def statement_position(token: str) -> int | None:
+def number_position(token: str) -> int | None:
     """None for the first page. Raises InvalidArgument."""
     if not token:
         return None
-    if not re.fullmatch("[0-9]{1,18}", token):
-        raise _bad_token()
+    if not _NUMBER.fullmatch(token):
+        raise bad_token()
     return int(token)
+
+
+def transfer_number(transfer_id: str) -> int:
+    """The entry of the journal that a transfer's id names. Raises InvalidArgument."""
+    if not _NUMBER.fullmatch(transfer_id):
+        raise InvalidArgument.of_field(
+            "transfer_id", "is none that was given out", "BAD_TRANSFER_ID"
+        )
+    return int(transfer_id)
 
 
 def pending_token(last: Reservation) -> str:
@@ -46,10 +56,26 @@ def pending_position(token: str) -> tuple[datetime, str] | None:
         return None
     microseconds, _, reservation_id = token.partition(".")
     if not re.fullmatch("[0-9]{1,17}", microseconds):
-        raise _bad_token()
+        raise bad_token()
     at = _EPOCH + int(microseconds) * _MICROSECOND
     return at, check_uuid(reservation_id, "page_token")
 
 
-def _bad_token() -> InvalidArgument:
+def parked_token(last: Held) -> str:
+    """The next page begins after this parked entry."""
+    return f"{last.shard}.{last.epoch}.{last.seq}"
+
+
+def parked_position(token: str) -> tuple[int, int, int]:
+    """Before the first one for the first page. Raises InvalidArgument."""
+    if not token:
+        return (-1, 0, 0)
+    if not re.fullmatch(r"[0-9]{1,5}\.[0-9]{1,18}\.[0-9]{1,18}", token):
+        raise bad_token()
+    shard, epoch, seq = map(int, token.split("."))
+    return shard, epoch, seq
+
+
+def bad_token() -> InvalidArgument:
+    """For a token that was never given out."""
     return InvalidArgument.of_field("page_token", "is none that was given out", "BAD_PAGE")

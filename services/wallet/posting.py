@@ -27,7 +27,7 @@ from services.wallet.money import AMOUNT_MAX, CURRENCIES
 
 BEHIND_PARKED = "BEHIND_PARKED"
 
-_HAND, _RAKE, _BUY_IN, _CASH_OUT = map(int, (Kind.HAND, Kind.RAKE, Kind.BUY_IN, Kind.CASH_OUT))
+_HAND, _RAKE, _BUY_IN = map(int, (Kind.HAND, Kind.RAKE, Kind.BUY_IN))
 
 
 @dataclass(slots=True)
@@ -225,7 +225,7 @@ class Posting:
         self.closed.append(escrow.id)
         if amount:
             player.balance += amount
-            self._transfer(entry, escrow.id, player.id, amount, _CASH_OUT, player)
+            self._transfer(entry, escrow.id, player.id, amount, int(cash_out.kind), player)
 
     def _escrow(self, entry: Entry, sitting_id: str) -> Account:
         escrow = self._sittings.get(sitting_id)

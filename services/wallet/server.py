@@ -7,7 +7,7 @@ from doorcard.wallet.v1 import wallet_pb2_grpc
 from grpc import aio
 from prometheus_client import Counter
 
-from services.runtime.auth import acting_player, current_caller
+from services.runtime.auth import Caller, acting_player, current_caller
 from services.runtime.errors import InvalidArgument, NotFound, PermissionDenied
 from services.runtime.ids import check_player_id, check_request_id, check_uuid
 from services.runtime.logs import logger
@@ -15,16 +15,28 @@ from services.runtime.metrics import REGISTRY
 from services.runtime.roles import Role
 from services.runtime.shards import shard_of
 from services.wallet import messages, pages, rake
-from services.wallet.ledger import cashier, reservations, settlement, shards, statement, totals
+from services.wallet.entries import Kind
+from services.wallet.ledger import (
+    cashier,
+    lookup,
+    payback,
+    reservations,
+    settlement,
+    shards,
+    statement,
+    totals,
+)
 from services.wallet.messages import progress_message
 from services.wallet.money import check_amount, check_currency
 from services.wallet.opening import LedgerDatabase
+from services.wallet.operators import OperatorMethods
 from services.wallet.schedules import Schedules
 
 SERVICE_NAME: Final = "doorcard.wallet.v1.WalletService"
 REFERENCE_MAX: Final = 128
 STATEMENT_PAGE: Final = 50
 PENDING_PAGE: Final = 100
+KINDS: Final[frozenset[int]] = frozenset(map(int, Kind))
 
 Context = aio.ServicerContext[Any, Any]
 
@@ -33,7 +45,7 @@ PARKED: Final = Counter(
 )
 
 
-class WalletServicer(wallet_pb2_grpc.WalletServiceServicer):
+class WalletServicer(OperatorMethods, wallet_pb2_grpc.WalletServiceServicer):
     """Checks the fields of requests and who may ask, and hands over to the ledger."""
 
     def __init__(self, ledger: LedgerDatabase, schedules: Schedules, shards_of_room: int) -> None:
@@ -64,16 +76,29 @@ class WalletServicer(wallet_pb2_grpc.WalletServiceServicer):
         self, request: pb.ListTransfersRequest, _context: Context
     ) -> pb.ListTransfersResponse:
         player_id = _visible_player(request.player_id)
-        currency = check_currency(request.currency) if request.currency else ""
-        size = pages.page_size(request.page_size, STATEMENT_PAGE)
-        before = pages.statement_position(request.page_token)
-        lines = await statement.lines(
-            await self._ledger.opened(), player_id, currency, before, size + 1
+        lines, position = await statement.lines(
+            await self._ledger.opened(),
+            player_id,
+            _filters(request),
+            pages.number_position(request.page_token),
+            pages.page_size(request.page_size, STATEMENT_PAGE),
         )
         return pb.ListTransfersResponse(
-            transfers=[messages.transfer_message(line) for line in lines[:size]],
-            next_page_token=pages.statement_token(lines[size - 1]) if len(lines) > size else "",
+            transfers=[messages.transfer_message(line) for line in lines],
+            next_page_token=pages.number_token(position),
         )
+
+    async def GetTransfer(  # noqa: N802
+        self, request: pb.GetTransferRequest, _context: Context
+    ) -> pb.GetTransferResponse:
+        caller = current_caller()
+        staff = _is_staff(caller)
+        found = await lookup.transfer(
+            await self._ledger.opened(),
+            pages.transfer_number(request.transfer_id),
+            "" if staff else acting_player(caller),
+        )
+        return messages.found_message(found, staff=staff)
 
     async def ReserveBuyIn(  # noqa: N802
         self, request: pb.ReserveBuyInRequest, _context: Context
@@ -162,7 +187,23 @@ class WalletServicer(wallet_pb2_grpc.WalletServiceServicer):
             progress=progress_message(found.progress),
             escrow=messages.escrow_messages(found.escrow),
             parked=messages.parked_messages(found.parked),
+            pending=[messages.reservation_message(each) for each in found.pending],
         )
+
+    async def PayBackEscrow(  # noqa: N802
+        self, request: pb.PayBackEscrowRequest, _context: Context
+    ) -> pb.PayBackEscrowResponse:
+        check_request_id(request.request_id)
+        shard = self._shard(request.shard)
+        sittings = [messages.escrow_of(each) for each in request.sittings]
+        if any(shard_of(each.table_id, self._shards) != shard for each in sittings):
+            raise InvalidArgument.of_field("sittings", "all of the shard's tables", "WRONG_SHARD")
+        paid, held = await payback.pay_back(
+            await self._ledger.opened(), shard, request.epoch, sittings
+        )
+        if paid or held:
+            logger.warning("escrow_paid_back", shard=shard, paid=len(paid), held=len(held))
+        return pb.PayBackEscrowResponse(paid_sitting_ids=paid, held_sitting_ids=held)
 
     async def GetTotals(  # noqa: N802
         self, request: pb.GetTotalsRequest, _context: Context
@@ -203,8 +244,8 @@ class WalletServicer(wallet_pb2_grpc.WalletServiceServicer):
 
 
 def _cash(request: pb.DepositRequest | pb.WithdrawRequest) -> cashier.Cash:
-    """The fields of a deposit or withdrawal, and who asks: an operator, or a cashier for the players
-    in his token's `act_for`.
+    """The fields of a deposit or withdrawal, and who asks: an operator, or a cashier for those in
+    his token's `act_for`.
     """
     caller = current_caller()
     player_id = check_player_id(request.player_id)
@@ -224,12 +265,33 @@ def _cash(request: pb.DepositRequest | pb.WithdrawRequest) -> cashier.Cash:
     )
 
 
+def _filters(request: pb.ListTransfersRequest) -> statement.Filters:
+    since = until = None
+    if request.HasField("since"):
+        since = messages.time_of(request.since, "since")
+    if request.HasField("until"):
+        until = messages.time_of(request.until, "until")
+    if not KINDS.issuperset(request.kinds):
+        raise InvalidArgument.of_field("kinds", "one of them does not exist", "BAD_KIND")
+    return statement.Filters(
+        currency=check_currency(request.currency) if request.currency else "",
+        kinds=tuple(request.kinds),
+        since=since,
+        until=until,
+        table_id=check_uuid(request.table_id, "table_id") if request.table_id else "",
+    )
+
+
 def _visible_player(requested: str) -> str:
     """Whose money the caller may see: his own, his gateway's players', for staff anyone's."""
     caller = current_caller()
-    if requested and not caller.roles.isdisjoint({Role.OPERATOR, Role.AUDITOR}):
+    if requested and _is_staff(caller):
         return check_player_id(requested)
     return acting_player(caller, requested)
+
+
+def _is_staff(caller: Caller) -> bool:
+    return not caller.roles.isdisjoint({Role.OPERATOR, Role.AUDITOR})
 
 
 def _refuse_faults(reason: str, faults: list[rake.Fault]) -> None:

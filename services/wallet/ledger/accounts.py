@@ -73,6 +73,15 @@ async def find_escrow(connection: Connection, sitting_id: str) -> Account | None
     return await cursor.fetchone()
 
 
+async def shard_of_sitting(connection: Connection, sitting_id: str) -> int | None:
+    """Whose progress row guards the sitting's escrow; None if it has none."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT shard FROM accounts WHERE purpose = 'escrow' AND owner = %s", (sitting_id,)
+    )
+    return await cursor.fetchone()
+
+
 async def make_escrow(
     connection: Connection,
     sitting_id: str,
@@ -128,9 +137,11 @@ async def change(
     )
 
 
-async def close(connection: Connection, account_ids: list[int]) -> None:
-    """Close the accounts for good."""
-    await connection.execute("UPDATE accounts SET closed = true WHERE id = ANY(%s)", (account_ids,))
+async def close(connection: Connection, account_ids: list[int], *, closed: bool = True) -> None:
+    """Close the accounts; escrow for good, a player's until it is opened again."""
+    await connection.execute(
+        "UPDATE accounts SET closed = %s WHERE id = ANY(%s)", (closed, account_ids)
+    )
 
 
 def numbers(values: Iterable[int]) -> str:

@@ -2,12 +2,11 @@
 
 from typing import NamedTuple
 
-from psycopg.rows import scalar_row
-
 from services.runtime.postgres import Connection, Database
 from services.wallet.entries import Kind
-from services.wallet.ledger import accounts, requests
+from services.wallet.ledger import accounts, journal, requests
 from services.wallet.ledger.accounts import bucket_of
+from services.wallet.ledger.journal import Head, Leg
 from services.wallet.ledger.requests import Asked, Done, Refused, done
 from services.wallet.money import AMOUNT_MAX
 from services.wallet.posting import Account
@@ -88,20 +87,11 @@ async def _move(
     outside = await accounts.make(
         connection, "paid_in" if incoming else "paid_out", bucket_of(cash.player_id), cash.currency
     )
-    gained = cash.amount if incoming else -cash.amount
     debit, credit = (outside, account.id) if incoming else (account.id, outside)
-    balance = account.balance + gained
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
-        "INSERT INTO journal (kind, source, reference, made_by) VALUES (%s, %s, %s, %s)"
-        " RETURNING id",
-        (kind, cash.request_id, cash.reference, cash.made_by),
+    balance = account.balance + (cash.amount if incoming else -cash.amount)
+    entry = await journal.write(
+        connection,
+        Head(kind, cash.request_id, cash.made_by, reference=cash.reference),
+        [Leg(debit, credit, cash.amount, kind, account.id, balance)],
     )
-    entry = int(await cursor.fetchone() or 0)
-    await connection.execute(
-        "INSERT INTO transfers (entry, line, debit, credit, amount, player, balance, kind)"
-        " VALUES (%s, 0, %s, %s, %s, %s, %s, %s)",
-        (entry, debit, credit, cash.amount, account.id, balance, kind),
-    )
-    await accounts.change(connection, {account.id: gained, outside: -gained}, {})
     return await requests.remember(connection, request, entry, balance)

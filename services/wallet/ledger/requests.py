@@ -12,6 +12,11 @@ from services.runtime.postgres import Connection, Database, Work
 CASH_IN: Final = 1
 CASH_OUT: Final = 2
 RESERVE: Final = 3
+ADJUST: Final = 4
+REVERSE: Final = 5
+CLOSE: Final = 6
+REOPEN: Final = 7
+PAY_BACK: Final = 8
 
 
 class Asked(NamedTuple):
@@ -23,11 +28,11 @@ class Asked(NamedTuple):
 
 
 class Done(NamedTuple):
-    """It moved money."""
+    """It was done by an entry of the journal."""
 
     transfer_id: str
-    balance: int
-    """Of the player's account after it, minor units."""
+    balance: int = 0
+    """Of the account that the request was about after it, minor units."""
 
 
 class Refused(NamedTuple):
@@ -64,7 +69,7 @@ async def answer_of(connection: Connection, request: Asked) -> Done | Refused | 
     return Done(str(entry), balance)
 
 
-async def remember(connection: Connection, request: Asked, entry: int, balance: int) -> Done:
+async def remember(connection: Connection, request: Asked, entry: int, balance: int = 0) -> Done:
     """Keep that the request was done by a journal entry."""
     await connection.execute(
         "INSERT INTO requests (id, kind, content, entry, balance) VALUES (%s, %s, %s, %s, %s)",

@@ -17,6 +17,7 @@ from services.wallet.posting import Account
 
 SITTING_TAKEN = Refused("SITTING_TAKEN", "the sitting is another player's, table's or currency's")
 SITTING_ENDED = Refused("SITTING_ENDED", "the sitting was cashed out")
+TABLE_CURRENCY = Refused("TABLE_CURRENCY", "the table plays in another currency")
 
 
 class BuyIn(NamedTuple):
@@ -61,7 +62,7 @@ async def reserve(database: Database, buy_in: BuyIn, shard: int) -> Reservation:
     """Set the money aside unless that happened before; the reservation's state now.
 
     Raises AlreadyExists (ID_REUSED), FailedPrecondition (INSUFFICIENT_FUNDS, which is not
-    remembered; ACCOUNT_CLOSED, SITTING_TAKEN, SITTING_ENDED).
+    remembered; ACCOUNT_CLOSED, SITTING_TAKEN, SITTING_ENDED, TABLE_CURRENCY).
     """
     request = requests.asked(buy_in.reservation_id, requests.RESERVE, *buy_in[1:])
 
@@ -122,6 +123,14 @@ async def list_pending(
     return await database.snapshot(work)
 
 
+async def pending_of(connection: Connection, shard: int) -> list[Reservation]:
+    """Pending ones of a shard's tables, oldest first. There are few in the whole ledger."""
+    cursor = await connection.execute(
+        _READ + "WHERE r.state = 1 AND e.shard = %s ORDER BY r.created, r.id", (shard,)
+    )
+    return [_of_row(row) for row in await cursor.fetchall()]
+
+
 async def _earlier(connection: Connection, buy_in: BuyIn) -> Reservation | None:
     found = await _find(connection, buy_in.reservation_id)
     if found is None:
@@ -150,6 +159,8 @@ async def _set_aside(
             return await requests.refuse(connection, request, SITTING_TAKEN)
         if escrow.closed:
             return await requests.refuse(connection, request, SITTING_ENDED)
+    elif await _currency_of(connection, buy_in) != buy_in.currency:
+        return await requests.refuse(connection, request, TABLE_CURRENCY)
     if player.available < buy_in.amount:
         raise requests.lack_of_funds(player.available)
     escrow_id = (
@@ -168,6 +179,22 @@ async def _set_aside(
     )
     created: Any = await cursor.fetchone()
     return Reservation(*buy_in, State.PENDING, created)
+
+
+async def _currency_of(connection: Connection, buy_in: BuyIn) -> str:
+    """The table's, which is that of the first money set aside for it."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    read = "SELECT currency FROM tables WHERE table_id = %s"
+    await cursor.execute(read, (buy_in.table_id,))
+    found = await cursor.fetchone()
+    if found is None:
+        await cursor.execute(
+            "INSERT INTO tables (table_id, currency) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+            (buy_in.table_id, buy_in.currency),
+        )
+        await cursor.execute(read, (buy_in.table_id,))
+        found = await cursor.fetchone()
+    return str(found)
 
 
 async def _find(connection: Connection, reservation_id: str) -> Reservation | None:

@@ -99,33 +99,47 @@ async def _advanced(
 
 
 async def _post_alone(connection: Connection, shard: int, epoch: int, entry: Entry) -> list[Parked]:
-    """One entry in a savepoint; one that the database refuses twice is parked.
+    posting = await posted_alone(connection, shard, entry)
+    await _write_parked(connection, shard, epoch, posting)
+    return posting.summary_of_parked()
 
-    Twice, because a Release can meet a Reserve that commits only now, and then sees it.
+
+async def posted_alone(
+    connection: Connection, shard: int, entry: Entry, *, again: bool = False
+) -> Posting:
+    """One entry in a savepoint; one that the database refuses twice is set aside, not written.
+
+    Twice, because a Release can meet a Reserve that commits only now, and then sees it. again: it
+    is parked already, and may be posted although its table has parked entries.
     """
     reason = ""
     for _ in range(2):
         try:
             async with connection.transaction():
-                return await _post(connection, shard, epoch, [entry])
+                posting = await load(connection, shard, [entry])
+                if again:
+                    posting.parked_tables.discard(entry.table_id)
+                posting.post_all([entry])
+                await write(connection, posting)
+                return posting
         except _REFUSED_BY_DATABASE as error:
             reason = _REASONS.get(error.diag.constraint_name or "", "REFUSED_BY_DATABASE")
     posting = Posting({}, {}, {}, set(), iter(()))
     posting.park(entry, reason)
-    await _write_parked(connection, shard, epoch, posting)
-    return posting.summary_of_parked()
+    return posting
 
 
 async def _post(
     connection: Connection, shard: int, epoch: int, entries: Sequence[Entry]
 ) -> list[Parked]:
-    posting = await _load(connection, shard, entries)
+    posting = await load(connection, shard, entries)
     posting.post_all(entries)
-    await _write(connection, shard, epoch, posting)
+    await write(connection, posting)
+    await _write_parked(connection, shard, epoch, posting)
     return posting.summary_of_parked()
 
 
-async def _load(connection: Connection, shard: int, entries: Sequence[Entry]) -> Posting:
+async def load(connection: Connection, shard: int, entries: Sequence[Entry]) -> Posting:
     """Everything the entries name. Rows of escrow and reservations are safe under the shard's lock;
     players' accounts are locked here, in order. Journal numbers are drawn after the locks, so that
     they ascend in every account.
@@ -246,8 +260,8 @@ async def _copy(
         await copying.write("".join([into.line % row for row in rows]))
 
 
-async def _write(connection: Connection, shard: int, epoch: int, posting: Posting) -> None:
-    """Every row of the batch."""
+async def write(connection: Connection, posting: Posting) -> None:
+    """Every row of the batch but what was set aside."""
     if posting.journal:
         await _copy(connection, _JOURNAL, posting.journal)
     if posting.transfers:
@@ -261,8 +275,6 @@ async def _write(connection: Connection, shard: int, epoch: int, posting: Postin
             await _end_reservations(connection, posting)
         if posting.never_made:
             await _shut_reservations(connection, posting)
-        if posting.parked:
-            await _write_parked(connection, shard, epoch, posting)
 
 
 async def _end_reservations(connection: Connection, posting: Posting) -> None:
@@ -287,6 +299,8 @@ async def _shut_reservations(connection: Connection, posting: Posting) -> None:
 
 
 async def _write_parked(connection: Connection, shard: int, epoch: int, posting: Posting) -> None:
+    if not posting.parked:
+        return
     entries = [entry for entry, _ in posting.parked]
     await connection.execute(
         "INSERT INTO parked (shard, epoch, seq, entry_id, table_id, reason, content)"

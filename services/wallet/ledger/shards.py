@@ -8,7 +8,8 @@ from psycopg.rows import class_row
 from services.runtime.errors import Aborted, FailedPrecondition
 from services.runtime.postgres import Connection, Database
 from services.wallet.entries import Parked, Progress
-from services.wallet.ledger import requests
+from services.wallet.ledger import requests, reservations
+from services.wallet.ledger.reservations import Reservation
 
 _PROGRESS: Final = "SELECT shard, epoch, applied_seq, applied_id FROM progress WHERE shard = %s"
 
@@ -32,6 +33,8 @@ class Inspection(NamedTuple):
     """Those above zero."""
     parked: list[Parked]
     """Not yet resolved."""
+    pending: list[Reservation]
+    """Pending reservations of its tables."""
 
 
 async def progress(database: Database, shard: int) -> Progress:
@@ -63,13 +66,14 @@ async def open_epoch(
 
 
 async def inspect(database: Database, shard: int) -> Inspection:
-    """Progress, posted escrow and parked entries in one snapshot."""
+    """Progress, posted escrow, parked entries and pending reservations in one snapshot."""
 
     async def work(connection: Connection) -> Inspection:
         return Inspection(
             await _read(connection, shard),
             await _escrow(connection, shard),
             await _parked(connection, shard),
+            await reservations.pending_of(connection, shard),
         )
 
     return await database.snapshot(work)

@@ -1,7 +1,7 @@
 """A wallet that really serves, on a database of its own, and what tests say to it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,6 +117,73 @@ class Wallet:
         request = pb.ApplyEntriesRequest(shard=shard, epoch=epoch, entries=entries)
         answer: pb.ApplyEntriesResponse = await self.call("ApplyEntries", request, *SERVICE)
         return answer
+
+    async def adjust(self, amount: int, reason: str = "a mistake", **fields: Any) -> Any:
+        """An adjustment by the operator; give `player_id` or `sitting_id`."""
+        request = pb.AdjustBalanceRequest(
+            **{"request_id": str(uuid4()), "currency": "EUR", **fields},
+            amount=amount,
+            reason=reason,
+        )
+        return await self.call("AdjustBalance", request, *OPERATOR)
+
+    async def reverse(
+        self, transfer_id: str, reason: str = "a mistake", request_id: str = ""
+    ) -> pb.ReverseTransferResponse:
+        request = pb.ReverseTransferRequest(
+            request_id=request_id or str(uuid4()), transfer_id=transfer_id, reason=reason
+        )
+        answer: pb.ReverseTransferResponse = await self.call("ReverseTransfer", request, *OPERATOR)
+        return answer
+
+    async def transfer(
+        self, transfer_id: str, who: str = OPERATOR[0], roles: Sequence[str] = OPERATOR[1]
+    ) -> pb.GetTransferResponse:
+        request = pb.GetTransferRequest(transfer_id=transfer_id)
+        answer: pb.GetTransferResponse = await self.call("GetTransfer", request, who, roles)
+        return answer
+
+    async def close(self, player: str, currency: str = "EUR", request_id: str = "") -> str:
+        """Close an account; the id of the record."""
+        request = pb.CloseAccountRequest(
+            request_id=request_id or str(uuid4()),
+            player_id=player,
+            currency=currency,
+            reason="he asked for it",
+        )
+        answer: pb.CloseAccountResponse = await self.call("CloseAccount", request, *OPERATOR)
+        return answer.transfer_id
+
+    async def pay_back(
+        self, escrow: Iterable[pb.SittingEscrow], epoch: int, shard: int = SHARD
+    ) -> pb.PayBackEscrowResponse:
+        request = pb.PayBackEscrowRequest(
+            request_id=str(uuid4()), shard=shard, epoch=epoch, sittings=escrow
+        )
+        answer: pb.PayBackEscrowResponse = await self.call("PayBackEscrow", request, *SERVICE)
+        return answer
+
+    async def parked(self, **fields: Any) -> list[pb.ParkedEntry]:
+        answer: pb.ListParkedEntriesResponse = await self.call(
+            "ListParkedEntries", pb.ListParkedEntriesRequest(**fields), *OPERATOR
+        )
+        return list(answer.entries)
+
+    async def retry(self, table_id: str = TABLE) -> pb.RetryParkedEntriesResponse:
+        request = pb.RetryParkedEntriesRequest(request_id=str(uuid4()), table_id=table_id)
+        answer: pb.RetryParkedEntriesResponse = await self.call(
+            "RetryParkedEntries", request, *OPERATOR
+        )
+        return answer
+
+    async def resolve(self, entry_id: str, reason: str = "never happened") -> pb.ParkedEntry:
+        request = pb.ResolveParkedEntryRequest(
+            request_id=str(uuid4()), entry_id=entry_id, reason=reason
+        )
+        answer: pb.ResolveParkedEntryResponse = await self.call(
+            "ResolveParkedEntry", request, *OPERATOR
+        )
+        return answer.entry
 
     async def inspect(self, shard: int = SHARD) -> pb.InspectEscrowResponse:
         answer: pb.InspectEscrowResponse = await self.call(
@@ -254,6 +321,24 @@ def start(room: Room, ledger_url: str) -> Start:
             yield Wallet(room, wallet_pb2_grpc.WalletServiceStub(channel), url)
 
     return started
+
+
+async def two_seats(wallet: Wallet, stack: int = 100) -> tuple[Outbox, str, str]:
+    """An open shard where anna and ben sit, each with `stack`."""
+    outbox = Outbox()
+    await wallet.open_epoch()
+    anna, ben = [await seat(wallet, outbox, player, stack) for player in ("anna", "ben")]
+    await wallet.apply(outbox.entries)
+    outbox.entries.clear()
+    return outbox, anna, ben
+
+
+async def refused(call: Awaitable[Any], kind: type[DoorcardError], reason: str) -> DoorcardError:
+    """The error of a call that must fail so."""
+    with pytest.raises(kind) as caught:
+        await call
+    assert caught.value.reason == reason
+    return caught.value
 
 
 async def seat(wallet: Wallet, outbox: Outbox, player: str, stack: int) -> str:

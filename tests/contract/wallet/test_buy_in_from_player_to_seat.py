@@ -232,6 +232,24 @@ async def test_currencies_never_mix(start: Start) -> None:
         assert (await wallet.sound("XTS")).escrow == 40
 
 
+async def test_a_table_has_the_currency_of_its_first_money(start: Start) -> None:
+    async with start() as wallet:
+        for currency in ("EUR", "XTS"):
+            await wallet.deposit("anna", 100, currency)
+            await wallet.deposit("ben", 100, currency)
+        await wallet.reserve("anna", 10, "sitting-1")
+        for _ in range(2):
+            with pytest.raises(FailedPrecondition) as caught:
+                await wallet.reserve(
+                    "ben", 10, "sitting-2", "5f0c2d6e-6d3c-4b53-9a52-00000000c0de", currency="XTS"
+                )
+            assert caught.value.reason == "TABLE_CURRENCY"
+        await wallet.reserve("ben", 10, "sitting-3", table_id=OTHER_TABLE, currency="XTS")
+        assert await wallet.balance("ben", "XTS") == (90, 10, 0)
+        await wallet.sound()
+        await wallet.sound("XTS")
+
+
 async def test_pending_reservations_are_listed_oldest_first_in_pages(start: Start) -> None:
     async with start() as wallet:
         await wallet.deposit("anna", 100)

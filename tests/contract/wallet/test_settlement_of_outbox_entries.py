@@ -15,19 +15,9 @@ from tests.contract.wallet.conftest import (
     SHARD,
     Outbox,
     Start,
-    Wallet,
     seat,
+    two_seats,
 )
-
-
-async def two_seats(wallet: Wallet, stack: int = 100) -> tuple[Outbox, str, str]:
-    """An open shard where anna and ben sit, each with `stack`."""
-    outbox = Outbox()
-    await wallet.open_epoch()
-    anna, ben = [await seat(wallet, outbox, player, stack) for player in ("anna", "ben")]
-    await wallet.apply(outbox.entries)
-    outbox.entries.clear()
-    return outbox, anna, ben
 
 
 async def test_a_hand_moves_escrow_and_rake(start: Start) -> None:

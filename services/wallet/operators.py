@@ -1,0 +1,161 @@
+"""The part of the contract that is for operators and auditors: corrections and oversight."""
+
+from typing import Any, Final
+
+from doorcard.wallet.v1 import wallet_pb2 as pb
+from grpc import aio
+
+from services.runtime.auth import current_caller
+from services.runtime.errors import InvalidArgument
+from services.runtime.ids import check_player_id, check_request_id, check_uuid
+from services.runtime.logs import logger
+from services.runtime.shards import shard_of
+from services.wallet import messages, pages
+from services.wallet.entries import Entry
+from services.wallet.ledger import closing, corrections, lookup, parked
+from services.wallet.money import check_change, check_currency
+from services.wallet.opening import LedgerDatabase
+
+REASON_MAX: Final = 256
+ACCOUNTS_PAGE: Final = 100
+PARKED_PAGE: Final = 100
+
+Context = aio.ServicerContext[Any, Any]
+
+
+class OperatorMethods:
+    """Checks the fields of requests and hands over to the ledger; who may call, the roles say."""
+
+    _ledger: LedgerDatabase
+    _shards: int
+
+    async def AdjustBalance(  # noqa: N802 (the contract's name)
+        self, request: pb.AdjustBalanceRequest, _context: Context
+    ) -> pb.AdjustBalanceResponse:
+        if request.WhichOneof("target") is None:
+            raise InvalidArgument.of_field("target", "a player or a sitting", "BAD_TARGET")
+        by_sitting = request.HasField("sitting_id")
+        adjustment = corrections.Adjustment(
+            request_id=check_request_id(request.request_id),
+            player_id="" if by_sitting else check_player_id(request.player_id),
+            sitting_id=check_request_id(request.sitting_id, "sitting_id") if by_sitting else "",
+            amount=check_change(request.amount),
+            currency=check_currency(request.currency),
+            reason=check_reason(request.reason),
+            made_by=current_caller().subject,
+        )
+        done = await corrections.adjust(await self._ledger.opened(), adjustment)
+        logger.warning("balance_adjusted", transfer=done.transfer_id, by=adjustment.made_by)
+        return pb.AdjustBalanceResponse(transfer_id=done.transfer_id, balance=done.balance)
+
+    async def ReverseTransfer(  # noqa: N802
+        self, request: pb.ReverseTransferRequest, _context: Context
+    ) -> pb.ReverseTransferResponse:
+        reversal = corrections.Reversal(
+            request_id=check_request_id(request.request_id),
+            entry=pages.transfer_number(request.transfer_id),
+            reason=check_reason(request.reason),
+            made_by=current_caller().subject,
+        )
+        done = await corrections.reverse(await self._ledger.opened(), reversal)
+        logger.warning("transfer_reversed", transfer=done.transfer_id, by=reversal.made_by)
+        return pb.ReverseTransferResponse(transfer_id=done.transfer_id)
+
+    async def CloseAccount(  # noqa: N802
+        self, request: pb.CloseAccountRequest, _context: Context
+    ) -> pb.CloseAccountResponse:
+        done = await closing.close(await self._ledger.opened(), _closing(request))
+        return pb.CloseAccountResponse(transfer_id=done.transfer_id)
+
+    async def ReopenAccount(  # noqa: N802
+        self, request: pb.ReopenAccountRequest, _context: Context
+    ) -> pb.ReopenAccountResponse:
+        done = await closing.reopen(await self._ledger.opened(), _closing(request))
+        return pb.ReopenAccountResponse(transfer_id=done.transfer_id)
+
+    async def ListAccounts(  # noqa: N802
+        self, request: pb.ListAccountsRequest, _context: Context
+    ) -> pb.ListAccountsResponse:
+        if not 0 <= request.purpose < len(lookup.PURPOSES):
+            raise InvalidArgument.of_field("purpose", "is none that exists", "BAD_PURPOSE")
+        found, position = await lookup.accounts(
+            await self._ledger.opened(),
+            owner=check_request_id(request.owner, "owner") if request.owner else "",
+            purpose=lookup.PURPOSES[request.purpose],
+            currency=check_currency(request.currency) if request.currency else "",
+            after=pages.number_position(request.page_token) or 0,
+            limit=pages.page_size(request.page_size, ACCOUNTS_PAGE),
+        )
+        return pb.ListAccountsResponse(
+            accounts=[messages.account_message(each) for each in found],
+            next_page_token=pages.number_token(position),
+        )
+
+    async def ListParkedEntries(  # noqa: N802
+        self, request: pb.ListParkedEntriesRequest, _context: Context
+    ) -> pb.ListParkedEntriesResponse:
+        size = pages.page_size(request.page_size, PARKED_PAGE)
+        found = await parked.entries(
+            await self._ledger.opened(),
+            table_id=request.table_id.lower(),
+            resolved_too=request.include_resolved,
+            after=pages.parked_position(request.page_token),
+            limit=size + 1,
+        )
+        return pb.ListParkedEntriesResponse(
+            entries=[messages.held_message(each) for each in found[:size]],
+            next_page_token=pages.parked_token(found[size - 1]) if len(found) > size else "",
+        )
+
+    async def RetryParkedEntries(  # noqa: N802
+        self, request: pb.RetryParkedEntriesRequest, _context: Context
+    ) -> pb.RetryParkedEntriesResponse:
+        check_request_id(request.request_id)
+        table_id = check_uuid(request.table_id, "table_id")
+        shard = shard_of(table_id, self._shards)
+        who = current_caller().subject
+
+        def read(content: bytes) -> Entry:
+            return messages.entry_of(pb.LedgerEntry.FromString(content), shard, self._shards)
+
+        applied, still = await parked.retry(
+            await self._ledger.opened(), shard, table_id, read, made_by=who
+        )
+        logger.warning(
+            "parked_retried", table=table_id, applied=len(applied), parked=len(still), by=who
+        )
+        return pb.RetryParkedEntriesResponse(
+            applied=[messages.held_message(each, whole=False) for each in applied],
+            parked=[messages.held_message(each, whole=False) for each in still],
+        )
+
+    async def ResolveParkedEntry(  # noqa: N802
+        self, request: pb.ResolveParkedEntryRequest, _context: Context
+    ) -> pb.ResolveParkedEntryResponse:
+        check_request_id(request.request_id)
+        entry_id = check_uuid(request.entry_id, "entry_id")
+        who = current_caller().subject
+        resolved = await parked.resolve(
+            await self._ledger.opened(), entry_id, check_reason(request.reason), made_by=who
+        )
+        logger.warning("parked_resolved", table=resolved.table_id, entry=entry_id, by=who)
+        return pb.ResolveParkedEntryResponse(entry=messages.held_message(resolved))
+
+
+def check_reason(reason: str) -> str:
+    """`reason` itself: something that a person wrote. Raises InvalidArgument."""
+    if not 1 <= len(reason) <= REASON_MAX or not reason.strip() or not reason.isprintable():
+        raise InvalidArgument.of_field(
+            "reason", f"must be 1 to {REASON_MAX} printable characters", "BAD_REASON"
+        )
+    return reason
+
+
+def _closing(request: pb.CloseAccountRequest | pb.ReopenAccountRequest) -> closing.Closing:
+    return closing.Closing(
+        request_id=check_request_id(request.request_id),
+        player_id=check_player_id(request.player_id),
+        currency=check_currency(request.currency),
+        reason=check_reason(request.reason),
+        made_by=current_caller().subject,
+    )
