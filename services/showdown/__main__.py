@@ -54,7 +54,6 @@ def registered(settings: ShowdownSettings, analysts: Analysts) -> Register:
 async def serve(settings: ShowdownSettings) -> int:
     """Serve until a signal comes; the exit status."""
     analysts = analysts_of(settings)
-    analysts.start()
     return await run(settings, registered(settings, analysts), on_stop=analysts.close)
 
 

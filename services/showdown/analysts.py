@@ -2,8 +2,8 @@
 
 Calls are let in up to a bound, and each hands its work over in parts of a few hundredths of a
 second, one after the other: several calls share the processes evenly, and one that is cancelled
-stops at the end of its part. The processes run at a lower priority, keep nothing and end with
-their parent, however that ends.
+stops at the end of its part. The processes start with the first call that needs them, run at a
+lower priority, keep nothing and end with their parent, however that ends.
 """
 
 import asyncio
@@ -88,10 +88,6 @@ class Analysts:
                 logger.error("analyst_lost")
                 executor.shutdown(wait=False)
             raise Unavailable("ANALYST_LOST", "the process at work on it died") from None
-
-    def start(self) -> None:
-        """Start the processes now, without waiting for them."""
-        self._started().submit(os.getpid)
 
     async def close(self) -> None:
         """End the processes; each may finish its part."""

@@ -85,8 +85,8 @@ def read_equity(request: pb.EstimateEquityRequest) -> tuple[Estimation, int]:
     faults.raise_if_any()
     try:
         spot = Spot(game, hands, request.wild_deuces, dead, community)
-    except ValueError as error_of_deck:
-        faults.add("players", str(error_of_deck))
+    except ValueError as too_few:
+        faults.add("players", str(too_few))
         faults.refuse()
     seed = request.seed or secrets.randbits(63) + 1
     estimation = Estimation(
