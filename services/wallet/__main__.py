@@ -8,7 +8,7 @@ from grpc import aio
 from services.runtime.server import main, run
 from services.runtime.settings import load
 from services.wallet.opening import LedgerDatabase
-from services.wallet.schedules import Schedules
+from services.wallet.schedules import FOLDER, Schedules
 from services.wallet.server import SERVICE_NAME, WalletServicer
 from services.wallet.settings import WalletSettings
 
@@ -16,7 +16,9 @@ from services.wallet.settings import WalletSettings
 async def serve(settings: WalletSettings) -> int:
     """Run until a signal comes."""
     ledger = LedgerDatabase(settings)
-    servicer = WalletServicer(ledger, Schedules(), settings.shards)
+    own = settings.wallet_schedules_folder
+    schedules = Schedules(FOLDER, own) if own else Schedules()
+    servicer = WalletServicer(ledger, schedules, settings.shards)
 
     async def register(server: aio.Server) -> Sequence[str]:
         wallet_pb2_grpc.add_WalletServiceServicer_to_server(servicer, server)

@@ -1,5 +1,7 @@
 """What the wallet reads from the environment."""
 
+from pathlib import Path
+
 from pydantic import Field, SecretStr
 
 from services.runtime.settings import LOOPBACK, PORTS, ServiceSettings
@@ -20,6 +22,9 @@ class WalletSettings(ServiceSettings):
 
     wallet_database_wait_seconds: float = Field(default=1.0, gt=0, le=30)
     """How long a call waits for the database before it is UNAVAILABLE."""
+
+    wallet_schedules_folder: Path | None = None
+    """Folder of the house's own rake schedules (TOML), beside the shipped ones."""
 
     shards: int = Field(default=8, ge=1, le=16_384)
     """Shards of the room, fixed for its life; another number than the ledger's is refused."""

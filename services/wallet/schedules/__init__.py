@@ -1,4 +1,4 @@
-"""The rake schedules that are shipped: one TOML file each, all its versions in it."""
+"""Rake schedules, shipped ones and a house's own: one TOML file each, all its versions in it."""
 
 import tomllib
 from collections.abc import Mapping
@@ -15,12 +15,17 @@ class ScheduleError(ValueError):
 
 
 class Schedules:
-    """Every version of every schedule of a folder. Raises ScheduleError."""
+    """Every version of every schedule of the folders, in which no id may stand twice. Raises
+    ScheduleError.
+    """
 
-    def __init__(self, folder: Path = FOLDER) -> None:
-        self._versions: dict[str, tuple[Schedule, ...]] = {
-            path.stem: read_versions(path) for path in sorted(folder.glob("*.toml"))
-        }
+    def __init__(self, *folders: Path) -> None:
+        self._versions: dict[str, tuple[Schedule, ...]] = {}
+        for folder in folders or (FOLDER,):
+            for path in sorted(folder.glob("*.toml")):
+                if path.stem in self._versions:
+                    raise ScheduleError(f"{path.name}: there is such a schedule already")
+                self._versions[path.stem] = read_versions(path)
 
     def names(self) -> tuple[str, ...]:
         """Ids of the schedules, ascending."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.wallet.messages import schedule_message
-from services.wallet.schedules import ScheduleError, Schedules, read_versions
+from services.wallet.schedules import FOLDER, ScheduleError, Schedules, read_versions
 
 PUBLISHED = {
     ("club", 1): "02b9b7224da2f374",
@@ -65,3 +65,18 @@ def test_a_bad_file_is_refused_with_its_name_and_the_fault(
         read_versions(path)
     assert said in str(caught.value)
     assert "bad.toml" in str(caught.value)
+
+
+def test_a_house_has_schedules_of_its_own_beside_the_shipped_ones(tmp_path: Path) -> None:
+    (tmp_path / "ours.toml").write_text("[[versions]]\nversion = 1\nper_full = 50\nunits = 2\n")
+    schedules = Schedules(FOLDER, tmp_path)
+    found = schedules.find("ours")
+    assert found is not None
+    assert (found.schedule_id, found.per_full, found.units) == ("ours", 50, 2)
+    assert schedules.find("standard") is not None
+
+
+def test_a_house_cannot_give_a_shipped_schedule_other_terms(tmp_path: Path) -> None:
+    (tmp_path / "standard.toml").write_text("[[versions]]\nversion = 1\n")
+    with pytest.raises(ScheduleError, match="there is such a schedule already"):
+        Schedules(FOLDER, tmp_path)
