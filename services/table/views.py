@@ -8,7 +8,7 @@ another are a message (of `WatchTableResponse` too, which has them in the same f
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from doorcard.game.v1 import game_pb2
 from doorcard.shuffler.v1 import shuffler_pb2
@@ -32,6 +32,10 @@ GAMES: Final = {
     Game.RAZZ: game_pb2.GAME_RAZZ,
 }
 PARTS: Final = (game_pb2.POT_PART_WHOLE, game_pb2.POT_PART_HIGH, game_pb2.POT_PART_LOW)
+
+
+Fields = dict[str, Any]
+"""A message as the fields to make it of: much cheaper than one made only to be put into another."""
 
 
 class Told(NamedTuple):
@@ -65,14 +69,14 @@ def told(
 
     owner: the player of the seat that a card was dealt to. proof: what the shuffler said of it.
     """
-    public = hand_event(played, seen=_is_public(played.event), proof=proof)
+    public = _fields(played, seen=_is_public(played.event), proof=proof)
     if public is None:
         return None
-    event = table_pb2.TableEvent(hand=public)
-    if played.event[0] != EventKind.DEALT or _is_public(played.event):
+    event = _table_event(hand=public)
+    if _is_public(played.event):
         return Told(event)
-    private = hand_event(played, seen=True, proof=proof)
-    return Told(event, owner, table_pb2.TableEvent(hand=private))
+    private = _fields(played, seen=True, proof=proof)
+    return Told(event, owner, _table_event(hand=private))
 
 
 def updates(
@@ -83,18 +87,11 @@ def updates(
     joined: players who took a seat; they get an empty entry, by which the replica that has their
     stream knows.
     """
-    at = timestamp(at_ms)
     frames = dict.fromkeys(joined, b"")
-    frames[PUBLIC] = frame(
-        table_id,
-        update=table_pb2.TableUpdate(
-            version=version, at=at, events=[each.public for each in happened]
-        ),
-    )
+    frames[PUBLIC] = _update(table_id, version, at_ms, [each.public for each in happened])
     for owner in {each.owner: None for each in happened if each.private is not None}:
         own = [each.private for each in happened if each.owner == owner and each.private]
-        update = table_pb2.TableUpdate(version=version, at=at, events=own)
-        frames[owner] = frame(table_id, update=update)
+        frames[owner] = _update(table_id, version, at_ms, own)
     return frames
 
 
@@ -102,15 +99,27 @@ def frame(
     table_id: str,
     *,
     snapshot: table_pb2.TableView | None = None,
-    update: table_pb2.TableUpdate | None = None,
     result: table_pb2.RequestResult | None = None,
     reconnect: table_pb2.Reconnect | None = None,
 ) -> bytes:
-    """One encoded frame."""
-    one = table_pb2.PlayResponseFrame(
-        table_id=table_id, snapshot=snapshot, update=update, result=result, reconnect=reconnect
-    )
-    return table_pb2.PlayResponse(frames=[one]).SerializeToString()
+    """One encoded frame that holds no update."""
+    response = table_pb2.PlayResponse()
+    response.frames.add(table_id=table_id, snapshot=snapshot, result=result, reconnect=reconnect)
+    return response.SerializeToString()
+
+
+def _update(
+    table_id: str, version: int, at_ms: int, events: Iterable[table_pb2.TableEvent]
+) -> bytes:
+    """One encoded frame of what a version changed, put together where it is: nothing is copied
+    twice.
+    """
+    response = table_pb2.PlayResponse()
+    update = response.frames.add(table_id=table_id).update
+    update.version = version
+    update.at.CopyFrom(timestamp(at_ms))
+    update.events.extend(events)
+    return response.SerializeToString()
 
 
 def config(table_id: str, stored: Config) -> table_pb2.TableConfig:
@@ -159,23 +168,21 @@ def turn(table: Table) -> table_pb2.Turn | None:
     want = table.hand.want if table.hand is not None else None
     if not isinstance(want, Act):
         return None
-    shown = table_pb2.Turn(turn=want.turn, seat=want.seat, legal=legal(want.legal))
+    shown = table_pb2.Turn(turn=want.turn, seat=want.seat)
+    _offer(shown.legal, want.legal)
     if table.clock_runs:
         shown.deadline.CopyFrom(timestamp(table.blob.due_ms))
     return shown
 
 
-def legal(offered: Legal) -> game_pb2.LegalActions:
-    """What the player to act may do."""
-    kind = offered.wager_kind if offered.wagers else game_pb2.ACTION_KIND_UNSPECIFIED
-    return game_pb2.LegalActions(
-        fold=offered.fold,
-        check=offered.check,
-        call=offered.call,
-        bring_in=offered.bring_in,
-        wager_kind=game_pb2.ActionKind.ValueType(kind),
-        wagers=offered.wagers,
-    )
+def _offer(shown: game_pb2.LegalActions, offered: Legal) -> None:
+    shown.fold = offered.fold
+    shown.check = offered.check
+    shown.call = offered.call
+    shown.bring_in = offered.bring_in
+    if offered.wagers:
+        shown.wager_kind = game_pb2.ActionKind.ValueType(offered.wager_kind)
+        shown.wagers.extend(offered.wagers)
 
 
 def stake(stored: Config) -> game_pb2.Stake:
@@ -202,6 +209,13 @@ def hand_event(
     played: Played, *, seen: bool, proof: shuffler_pb2.DrawnCard | None = None
 ) -> game_pb2.HandEvent | None:
     """An event of a hand on the wire; a dealt card and its proof only if `seen`."""
+    fields = _fields(played, seen=seen, proof=proof)
+    return None if fields is None else game_pb2.HandEvent(**fields)
+
+
+def _fields(
+    played: Played, *, seen: bool, proof: shuffler_pb2.DrawnCard | None = None
+) -> Fields | None:
     event = played.event
     make = _MAKERS.get(event[0])
     if make is not None:
@@ -209,13 +223,17 @@ def hand_event(
     if event[0] != EventKind.DEALT:
         return None
     _, number, card, up = event
-    dealt = game_pb2.HandEvent.Dealt(seat=number, up=up, position=played.position)
+    dealt: Fields = {"seat": number, "up": up, "position": played.position}
     if seen:
-        dealt.card = card_name(card)
+        dealt["card"] = card_name(card)
         if proof is not None:
-            dealt.salt = proof.salt
-            dealt.path.extend(proof.path)
-    return game_pb2.HandEvent(dealt=dealt)
+            dealt["salt"] = proof.salt
+            dealt["path"] = proof.path
+    return {"dealt": dealt}
+
+
+def _table_event(**fields: Any) -> table_pb2.TableEvent:
+    return table_pb2.TableEvent(**fields)
 
 
 def _is_public(event: Event) -> bool:
@@ -286,39 +304,37 @@ def award(event: Event) -> game_pb2.Award:
     return game_pb2.Award(pot=index, seat=number, amount=amount, part=PARTS[part], hand_name=name)
 
 
-def _seat_amount(event: Event) -> game_pb2.HandEvent.SeatAmount:
-    return game_pb2.HandEvent.SeatAmount(seat=event[1], amount=event[2])
+def _seat_amount(event: Event) -> Fields:
+    return {"seat": event[1], "amount": event[2]}
 
 
-_MAKERS: Final[dict[int, Callable[[Event], game_pb2.HandEvent]]] = {
-    EventKind.ANTE: lambda e: game_pb2.HandEvent(ante=_seat_amount(e)),
-    EventKind.STREET: lambda e: game_pb2.HandEvent(street=e[1]),
-    EventKind.BURNED: lambda e: game_pb2.HandEvent(burned=e[1]),
-    EventKind.BROUGHT_IN: lambda e: game_pb2.HandEvent(brought_in=_seat_amount(e)),
-    EventKind.COMPLETED: lambda e: game_pb2.HandEvent(completed=_seat_amount(e)),
-    EventKind.BET: lambda e: game_pb2.HandEvent(bet=_seat_amount(e)),
-    EventKind.RAISED: lambda e: game_pb2.HandEvent(raised=_seat_amount(e)),
-    EventKind.CALLED: lambda e: game_pb2.HandEvent(called=_seat_amount(e)),
-    EventKind.CHECKED: lambda e: game_pb2.HandEvent(checked=e[1]),
-    EventKind.FOLDED: lambda e: game_pb2.HandEvent(folded=e[1]),
-    EventKind.ALL_IN: lambda e: game_pb2.HandEvent(all_in=e[1]),
-    EventKind.TIMED_OUT: lambda e: game_pb2.HandEvent(timed_out=e[1]),
-    EventKind.PROTECTED: lambda e: game_pb2.HandEvent(protected=e[1]),
-    EventKind.LEFT: lambda e: game_pb2.HandEvent(left=e[1]),
-    EventKind.UNCALLED: lambda e: game_pb2.HandEvent(uncalled=_seat_amount(e)),
-    EventKind.POTS: lambda e: game_pb2.HandEvent(
-        pots=game_pb2.HandEvent.Pots(pots=[pot(*each) for each in e[1]])
-    ),
-    EventKind.RAKED: lambda e: game_pb2.HandEvent(raked=game_pb2.HandEvent.Raked(shares=e[1])),
-    EventKind.SHOWN: lambda e: game_pb2.HandEvent(
-        shown=game_pb2.HandEvent.Shown(
-            seat=e[1], cards=[card_name(card) for card in e[2]], hand_name=e[3]
-        )
-    ),
-    EventKind.MUCKED: lambda e: game_pb2.HandEvent(mucked=e[1]),
-    EventKind.AWARDED: lambda e: game_pb2.HandEvent(awarded=award(e)),
-    EventKind.ENDED: lambda _: game_pb2.HandEvent(ended=""),
-    EventKind.VOIDED: lambda _: game_pb2.HandEvent(ended="void: every stake went back"),
+_MAKERS: Final[dict[int, Callable[[Event], Fields]]] = {
+    EventKind.ANTE: lambda e: {"ante": _seat_amount(e)},
+    EventKind.STREET: lambda e: {"street": e[1]},
+    EventKind.BURNED: lambda e: {"burned": e[1]},
+    EventKind.BROUGHT_IN: lambda e: {"brought_in": _seat_amount(e)},
+    EventKind.COMPLETED: lambda e: {"completed": _seat_amount(e)},
+    EventKind.BET: lambda e: {"bet": _seat_amount(e)},
+    EventKind.RAISED: lambda e: {"raised": _seat_amount(e)},
+    EventKind.CALLED: lambda e: {"called": _seat_amount(e)},
+    EventKind.CHECKED: lambda e: {"checked": e[1]},
+    EventKind.FOLDED: lambda e: {"folded": e[1]},
+    EventKind.ALL_IN: lambda e: {"all_in": e[1]},
+    EventKind.TIMED_OUT: lambda e: {"timed_out": e[1]},
+    EventKind.PROTECTED: lambda e: {"protected": e[1]},
+    EventKind.LEFT: lambda e: {"left": e[1]},
+    EventKind.UNCALLED: lambda e: {"uncalled": _seat_amount(e)},
+    EventKind.POTS: lambda e: {
+        "pots": {"pots": [{"amount": amount, "seats": seats} for amount, seats in e[1]]}
+    },
+    EventKind.RAKED: lambda e: {"raked": {"shares": e[1]}},
+    EventKind.SHOWN: lambda e: {
+        "shown": {"seat": e[1], "cards": [card_name(card) for card in e[2]], "hand_name": e[3]}
+    },
+    EventKind.MUCKED: lambda e: {"mucked": e[1]},
+    EventKind.AWARDED: lambda e: {"awarded": award(e)},
+    EventKind.ENDED: lambda _: {"ended": ""},
+    EventKind.VOIDED: lambda _: {"ended": "void: every stake went back"},
 }
 """Events that hold nothing but what everybody sees: not DEALT. RESHUFFLED is told by the new deck's
 root.
