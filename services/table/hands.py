@@ -294,7 +294,7 @@ async def _time_out(draft: Draft, hand: Hand) -> None:
     draft.not_before_ms = blob.due_ms + GRACE_MS
     with draft.watch.stage("rules"):
         draft.tell_hand(hand.time_out())
-    TIMEOUTS.inc()
+    draft.counts.append(TIMEOUTS.inc)
     seat = blob.seats[want.seat]
     protects = hand.setup.rulebook.time_out is TimeOut.ALL_IN_IF_INVESTED
     if seat.status is SeatStatus.PLAYING and (protects or not seat.connection):
@@ -440,7 +440,7 @@ def _finish(draft: Draft, hand: Hand) -> None:
     for number, net in nets.items():
         blob.seats[number].stack += net
         blob.seats[number].brought += net
-    _measure(table, hand)
+    _measure(draft, hand)
     blob.hand, table.hand, table.played = None, None, []
     blob.due_ms = 0
     draft.tell(hand_ended=running.hand_id)
@@ -455,12 +455,19 @@ def _finish(draft: Draft, hand: Hand) -> None:
     seats.schedule(draft)
 
 
-def _measure(table: Table, hand: Hand) -> None:
-    if hand.result is None:
+def _measure(draft: Draft, hand: Hand) -> None:
+    result, table = hand.result, draft.table
+    if result is None:
         return
-    HANDS.labels("void" if hand.result.voided else "settled").inc()
-    POTS.observe(sum(pot.amount for pot in hand.result.pots) / table.stake.small_bet)
-    RAKE_TAKEN.labels(table.blob.config.currency).inc(sum(hand.result.rake))
+    pot, small_bet = sum(pot.amount for pot in result.pots), table.stake.small_bet
+    currency = table.blob.config.currency
+
+    def count() -> None:
+        HANDS.labels("void" if result.voided else "settled").inc()
+        POTS.observe(pot / small_bet)
+        RAKE_TAKEN.labels(currency).inc(sum(result.rake))
+
+    draft.counts.append(count)
 
 
 def _check_turn(table: Table, order: Order, number: int) -> Hand:

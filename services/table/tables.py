@@ -398,6 +398,8 @@ class Tables:
         if isinstance(outcome, Committed):
             table.stored = Stored(outcome.version, outcome.tag, commit.blob)
             self._keep(table)
+            for count in draft.counts:
+                count()
             self.published(table.table_id, outcome.version, frames)
             return None
         self._kept.pop(table.table_id, None)

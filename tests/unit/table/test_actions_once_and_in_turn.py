@@ -14,7 +14,7 @@ from services.runtime.errors import (
     ResourceExhausted,
 )
 from services.runtime.ids import uuid7
-from services.table.hands import Order
+from services.table.hands import HANDS, Order
 from services.table.state import EPOCH_MASK
 from services.table.tables import CONFLICTS
 from tests.unit.table.rooms import FakeRoom, passive
@@ -211,3 +211,16 @@ async def test_the_version_in_memory_of_requests_is_the_one_of_the_commit() -> N
     number = room.table.seat_of(player)
     assert number is not None
     assert room.table.blob.seats[number].recent[-1][1] == version & EPOCH_MASK
+
+
+async def test_a_hand_whose_last_action_was_made_anew_is_counted_once() -> None:
+    room = await playing("anna", "ben")
+    await room.act()
+    other = room.replica("replica-2")
+    await other.read(room.table_id)
+    await other.sit_out(room.table_id, "ben")
+    hands, conflicts = HANDS.labels("settled")._value.get(), CONFLICTS._value.get()
+    await room.act(ActionKind.FOLD)
+    assert room.table.hand is None
+    assert CONFLICTS._value.get() == conflicts + 1
+    assert HANDS.labels("settled")._value.get() == hands + 1
