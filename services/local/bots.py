@@ -10,7 +10,7 @@ import contextlib
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 from uuid import uuid4
@@ -211,13 +211,12 @@ class Bot:
 
     async def _stream(self, sight: "Sight") -> None:
         """One `Play` stream, until the bot is done or the server ends it."""
-        outgoing: asyncio.Queue[table_pb2.PlayRequest] = asyncio.Queue(maxsize=16)
-        outgoing.put_nowait(sight.join())
-        if sight.unanswered is not None:
-            outgoing.put_nowait(table_pb2.PlayRequest(frames=[sight.unanswered]))
-        stream = self._any_table().Play(_requests(outgoing), metadata=bearer(self._token))
+        stream = self._any_table().Play(metadata=bearer(self._token))
         leaving = asyncio.ensure_future(self._leaving.wait())
         try:
+            await _send(stream, sight.join())
+            if sight.unanswered is not None:
+                await _send(stream, table_pb2.PlayRequest(frames=[sight.unanswered]))
             while not self._is_done(sight):
                 answer = await self._next(stream, sight, leaving)
                 if answer is None:
@@ -227,7 +226,7 @@ class Bot:
                         return
                     self._take(sight, frame)
                 if sight.my_turn is not None and sight.unanswered is None:
-                    await self._act(sight, outgoing)
+                    await self._act(sight, stream)
         finally:
             leaving.cancel()
             stream.cancel()
@@ -245,7 +244,7 @@ class Bot:
         answer = reading.result()
         return answer if isinstance(answer, table_pb2.PlayResponse) else None
 
-    async def _act(self, sight: "Sight", outgoing: asyncio.Queue[table_pb2.PlayRequest]) -> None:
+    async def _act(self, sight: "Sight", stream: PlayCall) -> None:
         if sight.my_turn is None:
             return
         if self._think_s:
@@ -259,7 +258,7 @@ class Bot:
         sight.unanswered = frame
         sight.asked_s = time.perf_counter()
         sight.my_turn = None
-        outgoing.put_nowait(table_pb2.PlayRequest(frames=[frame]))
+        await _send(stream, table_pb2.PlayRequest(frames=[frame]))
 
     def _take(self, sight: "Sight", frame: table_pb2.PlayResponseFrame) -> None:
         if frame.HasField("result"):
@@ -375,12 +374,10 @@ class Sight:
             self.gone = True
 
 
-async def _requests(
-    outgoing: asyncio.Queue[table_pb2.PlayRequest],
-) -> AsyncIterator[table_pb2.PlayRequest]:
-    with contextlib.suppress(asyncio.CancelledError):
-        while True:
-            yield await outgoing.get()
+async def _send(stream: PlayCall, request: table_pb2.PlayRequest) -> None:
+    # On a stream that the server has ended; the next read tells why.
+    with contextlib.suppress(asyncio.InvalidStateError):
+        await stream.write(request)
 
 
 def choose(legal: game_pb2.LegalActions, rng: random.Random) -> game_pb2.Action:
