@@ -12,6 +12,7 @@ from services.runtime.errors import InvalidArgument
 ROOM_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_DNS, "doorcard")
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_CANONICAL: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 NAME_RULE: Final = "1 to 64 of A-Z a-z 0-9 . _ : -"
 
 
@@ -56,6 +57,8 @@ def check_player_id(value: str, field: str = "player_id") -> str:
 
 def check_uuid(value: str, field: str) -> str:
     """The canonical lower-case form of `value`, or InvalidArgument naming `field`."""
+    if _CANONICAL.fullmatch(value):
+        return value
     if len(value) == 36:
         try:
             return str(uuid.UUID(value))

@@ -13,6 +13,7 @@ import os
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,8 @@ KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 CIPHERS_KEPT_MAX: Final = 8192
 """Table subkeys kept ready in memory; deriving one anew costs some microseconds."""
+PLACES_KEPT_MAX: Final = 2 * CIPHERS_KEPT_MAX
+"""Beginnings of associated data: a blob's and an event's for each table."""
 
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
 
@@ -137,6 +140,7 @@ def key_id_of(sealed: bytes) -> str:
     return sealed[2 : 2 + sealed[1]].decode("ascii", "replace")
 
 
+@lru_cache(maxsize=PLACES_KEPT_MAX)
 def _framed(*texts: str) -> bytes:
     """Each text after its length: no two lists of texts give the same bytes."""
     parts = [text.encode() for text in texts]

@@ -6,7 +6,7 @@ all the same, and its commit is never broken off.
 
 import asyncio
 import contextvars
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -95,14 +95,14 @@ class _Mailbox:
 
     def __init__(self) -> None:
         self.waiting: deque[tuple[str, Work[Any], asyncio.Future[Any]]] = deque()
-        self.senders: Counter[str] = Counter()
+        self.senders: dict[str, int] = {}
         self.task: asyncio.Task[None] | None = None
 
     def admit(self, sender: str) -> None:
         limit = PER_PLAYER_MAX if sender else TICKS_MAX
-        full = self.senders[sender] >= limit or (
-            sender and len(self.waiting) - self.senders[TICKS] >= PLAYERS_WAITING_MAX
-        )
+        of_his = self.senders.get(sender, 0)
+        of_players = len(self.waiting) - self.senders.get(TICKS, 0)
+        full = of_his >= limit or (sender and of_players >= PLAYERS_WAITING_MAX)
         if full:
             raise ResourceExhausted(
                 "MAILBOX_FULL",
@@ -110,7 +110,7 @@ class _Mailbox:
                 metadata={"limit": str(limit)},
                 retry_after_ms=RETRY_AFTER_MS,
             )
-        self.senders[sender] += 1
+        self.senders[sender] = of_his + 1
 
     def leave(self, sender: str) -> None:
         self.senders[sender] -= 1

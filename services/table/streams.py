@@ -82,6 +82,9 @@ class Stream:
         """Write what is queued, all of it in one message, until the stream ends."""
         while True:
             await self._ready.wait()
+            if self.answers_due:
+                # The answer to a request comes right behind the update that it made: one message.
+                await asyncio.sleep(0)
             self._ready.clear()
             for table_id in list(self.lost):
                 self.lost.discard(table_id)
