@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -47,8 +47,9 @@ class Room:
     """A room, running while its context lasts.
 
     home: the data folder; what it holds is used again. free_ports: take any free ports instead of
-    the default ones. extra_env: more `DOORCARD_*` settings for every service. Entering raises
-    HomeInUseError, or StartFailedError with the last lines of the process that would not start.
+    the default ones. extra_env: more `DOORCARD_*` settings for every service. shuffler: the module
+    that shuffles, and its arguments. Entering raises HomeInUseError, or StartFailedError with the
+    last lines of the process that would not start.
     """
 
     def __init__(
@@ -58,12 +59,14 @@ class Room:
         free_ports: bool = False,
         on_change: Callable[[Change], None] = lambda _change: None,
         extra_env: Mapping[str, str] | None = None,
+        shuffler: Sequence[str] = ("services.shuffler",),
     ) -> None:
         self.home: Final = home
         self.mail_folder: Final = home / "mail"
         self._free_ports = free_ports
         self._on_change = on_change
         self._extra_env = dict(extra_env or {})
+        self._shuffler = tuple(shuffler)
         self._ports: dict[str, tuple[int, int]] = {}
         self._stack = AsyncExitStack()
         self._supervisor: Supervisor | None = None
@@ -168,16 +171,20 @@ class Room:
             postgres_url(self._port("postgres"), "postgres", superuser, "postgres"), passwords
         )
         await supervisor.start(
-            self._service("shuffler", self._shuffler_env()),
+            self._service("shuffler", self._shuffler_env(), *self._shuffler),
             self._service("showdown"),
             self._service("wallet", self._database_env("wallet", passwords)),
             self._service("history", self._database_env("history", passwords)),
             self._mail_sink(),
         )
         await supervisor.start(
-            *(self._service(name, self._table_env(), module="table") for name in TABLE_REPLICAS),
-            self._service("settlement-worker", self._settlement_env(), "settlement", "worker"),
-            self._service("settlement-beat", self._settlement_env(), "settlement", "beat"),
+            *(self._service(name, self._table_env(), "services.table") for name in TABLE_REPLICAS),
+            *(
+                self._service(
+                    f"settlement-{part}", self._settlement_env(), "services.settlement", part
+                )
+                for part in ("worker", "beat")
+            ),
         )
         self._write_room()
 
@@ -207,7 +214,7 @@ class Room:
             **(env or {}),
             **self._extra_env,
         }
-        command = (sys.executable, "-m", f"services.{module or name}", *arguments)
+        command = (sys.executable, "-m", module or f"services.{name}", *arguments)
         named = {f"DOORCARD_{key}": value for key, value in settings.items()}
         return Program(name, command, by_file(ready_file), env=named)
 

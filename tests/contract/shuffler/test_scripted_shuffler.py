@@ -5,13 +5,13 @@ from pathlib import Path
 
 from doorcard.shuffler.v1 import shuffler_pb2 as pb
 from doorcard.shuffler.v1 import shuffler_pb2_grpc
+from scripted_shuffler import Script, ScriptedDeck, deck_of, scripted_shuffler
 
 from services.game.cards import card_name, parse_cards
 from services.runtime.channels import call, connect
 from services.shuffler.receipts import HandContext
 from services.shuffler.verify import verify_card
 from tests.conftest import Room
-from tests.scripted_shuffler import Script, ScriptedDeck, deck_of, scripted_shuffler
 
 
 def test_a_scripted_deck_is_whole_and_begins_as_the_script_says() -> None:
