@@ -98,6 +98,7 @@ def ace_to_five(cards: Sequence[int]) -> int:
 
 
 _wild_pairs: Pairs = []
+_held_pairs: Pairs = []
 _wild_keys: list[int] = []
 _wild: "Sequence[int]" = ()
 
@@ -109,7 +110,11 @@ def deuces_wild(cards: Sequence[int]) -> int:
         pairs = _wild_pairs
         key = pairs[a][b] + pairs[c][d] + pairs[e][f] + _wild_keys[g]
         best = _wild[key & FACE_MASK]
-        return max(best, _wild_flush(cards)) if key & FLUSH_BITS else best
+        if key & FLUSH_BITS:
+            pairs = _held_pairs
+            flush = _wild_flush(pairs[a][b] + pairs[c][d] + pairs[e][f] + _WILD_HELD[g])
+            return max(flush, best)
+        return best
     except (ValueError, IndexError):
         return _otherwise(cards, deuces_wild, _load_wild, _wild_of_few)
 
@@ -157,12 +162,11 @@ def _razz_of_few(cards: Sequence[int]) -> int:
 
 def _wild_of_few(cards: Sequence[int]) -> int:
     best = _by_sum("deuces_wild", len(cards))[sum([FACES[card >> 2] for card in cards])]
-    return max(best, _wild_flush(cards))
+    return max(best, _wild_flush(sum([_WILD_HELD[card] for card in cards])))
 
 
-def _wild_flush(cards: Sequence[int]) -> int:
-    """The best flush in any suit with wild deuces; 0 without one."""
-    held = sum([_WILD_HELD[card] for card in cards])
+def _wild_flush(held: int) -> int:
+    """The best flush in any suit with wild deuces, from the sum of held bits; 0 without one."""
     flushes = flush_classes()[held >> WILD_AT]
     return max(
         flushes[held & SUIT_MASK],
@@ -216,19 +220,23 @@ def _load_razz() -> None:
 
 
 def _load_wild() -> None:
-    global _wild_pairs, _wild_keys, _wild
+    global _wild_pairs, _held_pairs, _wild_keys, _wild
     keys = [FACES[card >> 2] + counters(card, wild_deuces=True) for card in _CARDS]
     _wild_pairs = _sums_of_pairs(keys)
+    _held_pairs = _sums_of_pairs(_WILD_HELD)
     _wild_keys = [COUNTERS_OF_THREE + key for key in keys]
     _wild = sevens.table("deuces_wild")
 
 
 def _sums_of_pairs(values: Sequence[int]) -> Pairs:
-    return [[one + other for other in values] for one in values]
+    # Equal sums are one object: fewer of them have to stay in the processor's cache.
+    sums: dict[int, int] = {}
+    return [[sums.setdefault(one + other, one + other) for other in values] for one in values]
 
 
 def _unions_of_pairs(values: Sequence[int]) -> Pairs:
-    return [[one | other for other in values] for one in values]
+    unions: dict[int, int] = {}
+    return [[unions.setdefault(one | other, one | other) for other in values] for one in values]
 
 
 @cache
