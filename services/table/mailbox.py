@@ -47,6 +47,7 @@ class Mailboxes:
         sender: the player, or `TICKS`. Raises ResourceExhausted (MAILBOX_FULL) when too many of his
         wait.
         """
+        loop = asyncio.get_running_loop()
         box = self._boxes.get(table_id)
         if box is None:
             box = _Mailbox()
@@ -54,13 +55,11 @@ class Mailboxes:
             self._boxes[table_id] = box
             self._empty.clear()
             # A context of its own: what the first sender bound must not be on the others' lines.
-            task = asyncio.get_running_loop().create_task(
-                self._empty_out(table_id, box), context=contextvars.Context()
-            )
+            task = loop.create_task(self._empty_out(table_id, box), context=contextvars.Context())
             box.task = task
         else:
             box.admit(sender)
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[T] = loop.create_future()
         future.add_done_callback(_notice)
         box.waiting.append((sender, work, future))
         DEPTH.inc()

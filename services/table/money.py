@@ -7,7 +7,7 @@ thing can never be booked twice.
 import uuid
 from collections.abc import Mapping
 from importlib import metadata
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from doorcard.game.v1 import game_pb2
@@ -200,9 +200,9 @@ def _player(table: Table, number: int, nets: Mapping[int, int]) -> history_pb2.H
     )
 
 
-def _events(played: list[Played], running: RunningHand) -> list[game_pb2.HandEvent]:
-    """Every event in order, after the root of the deck; a new deck stands where it was made."""
-    events = [committed_deck(running.decks[0])]
+def _events(played: list[Played], running: RunningHand) -> list[Any]:
+    """Every HandEvent in order, after the root of the deck; a new deck stands where it was made."""
+    events: list[Any] = [committed_deck(running.decks[0])]
     for each in played:
         if each.event[0] == EventKind.RESHUFFLED:
             events.append(committed_deck(running.decks[-1]))

@@ -38,7 +38,8 @@ class Stream:
         self._updates_bytes = 0
         self._results: list[bytes] = []
         self._results_bytes = 0
-        self._ready = asyncio.Event()
+        self._awake = False
+        self._waiter: asyncio.Future[None] | None = None
         self._roomy = asyncio.Event()
         self._roomy.set()
         self._ended = False
@@ -53,7 +54,7 @@ class Stream:
         else:
             self._updates.append(frames)
             self._updates_bytes += len(frames)
-        self._ready.set()
+        self._wake()
 
     def answer(self, frames: bytes) -> None:
         """Queue the answer to a request; it goes out after the updates that are queued."""
@@ -61,12 +62,12 @@ class Stream:
         self._results_bytes += len(frames)
         if self._results_bytes > RESULTS_BYTES_MAX:
             self._roomy.clear()
-        self._ready.set()
+        self._wake()
 
     def lose(self, table_id: str) -> None:
         """The table's updates have a gap on this stream."""
         self.lost.add(table_id)
-        self._ready.set()
+        self._wake()
 
     async def room(self) -> None:
         """Return when another request may be read."""
@@ -76,16 +77,19 @@ class Stream:
         """Nothing more comes: `write_out` writes what waits and returns, or raises the failure."""
         self._ended = True
         self._failure = failure
-        self._ready.set()
+        self._wake()
 
     async def write_out(self, write: Write) -> None:
         """Write what is queued, all of it in one message, until the stream ends."""
+        loop = asyncio.get_running_loop()
         while True:
-            await self._ready.wait()
+            if not self._awake:
+                self._waiter = loop.create_future()
+                await self._waiter
             if self.answers_due:
                 # The answer to a request comes right behind the update that it made: one message.
                 await asyncio.sleep(0)
-            self._ready.clear()
+            self._awake = False
             for table_id in list(self.lost):
                 self.lost.discard(table_id)
                 await self._resync(self, table_id)
@@ -94,8 +98,14 @@ class Stream:
                 await write(message)
             if self._failure is not None:
                 raise self._failure
-            if self._ended and not self.answers_due and not self._ready.is_set():
+            if self._ended and not self.answers_due and not self._awake:
                 return
+
+    def _wake(self) -> None:
+        # A bare future: this is done for every watcher of every action.
+        self._awake = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _take(self) -> bytes:
         message = b"".join((*self._updates, *self._results))

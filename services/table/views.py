@@ -69,13 +69,13 @@ def told(
 
     owner: the player of the seat that a card was dealt to. proof: what the shuffler said of it.
     """
-    public = _fields(played, seen=_is_public(played.event), proof=proof)
+    public = hand_event(played, seen=_is_public(played.event), proof=proof)
     if public is None:
         return None
     event = _table_event(hand=public)
     if _is_public(played.event):
         return Told(event)
-    private = _fields(played, seen=True, proof=proof)
+    private = hand_event(played, seen=True, proof=proof)
     return Told(event, owner, _table_event(hand=private))
 
 
@@ -207,15 +207,10 @@ def rulebook_sha256(packed: bytes) -> bytes:
 
 def hand_event(
     played: Played, *, seen: bool, proof: shuffler_pb2.DrawnCard | None = None
-) -> game_pb2.HandEvent | None:
-    """An event of a hand on the wire; a dealt card and its proof only if `seen`."""
-    fields = _fields(played, seen=seen, proof=proof)
-    return None if fields is None else game_pb2.HandEvent(**fields)
-
-
-def _fields(
-    played: Played, *, seen: bool, proof: shuffler_pb2.DrawnCard | None = None
 ) -> Fields | None:
+    """The fields of a HandEvent; a dealt card and its proof only if `seen`. None where the players
+    learn it in other words.
+    """
     event = played.event
     make = _MAKERS.get(event[0])
     if make is not None:
