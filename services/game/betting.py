@@ -3,10 +3,12 @@
 Players are places 0, 1, .. clockwise from the left of the button. A round keeps `to`, the highest
 amount in; `full`, the last amount that counts as a full wager; and the number of full wagers.
 """
+# ruff: noqa: B905 (saying that lengths agree, as they do here, triples what zip costs)
 
 from typing import Final
 
 from services.game.rulebook import CapLifted, Reopens, Rulebook, Stake
+from services.game.steps import STEPS_MAX, Rounds, Step, Terms, rounds_of
 from services.game.wants import ActionKind, Legal
 
 NOBODY: Final = -1
@@ -52,16 +54,20 @@ class Betting:
         "holder",
         "last_wager",
         "lifted_in_two",
+        "lifted_rounds",
         "lifted_when_began_two",
         "may_open_full",
         "paid",
         "places",
         "put_in",
+        "rounds",
+        "shallowest",
         "size",
         "small",
         "stack",
         "standing",
         "standing_count",
+        "step",
         "third",
         "to",
         "two_sizes",
@@ -80,6 +86,10 @@ class Betting:
         self.lifted_in_two: bool = rulebook.cap_lifted is _TWO_IN_HAND
         self.lifted_when_began_two: bool = rulebook.cap_lifted is _ROUND_BEGAN_TWO
         self.may_open_full: bool = rulebook.bring_in_may_open_full
+        terms = Terms(self.small, self.big, self.bring_in, self.may_open_full, self.cap)
+        rounds, lifted_rounds = rounds_of(terms)
+        self.rounds: Rounds = rounds
+        self.lifted_rounds: Rounds = lifted_rounds
 
         self.stack: list[int] = stacks
         self.put_in: list[int] = [0] * n
@@ -113,20 +123,42 @@ class Betting:
         """Who acted first in the round."""
         self.last_wager: int = NOBODY
         """Who bet, completed or raised last in the round."""
+        self.shallowest: int = 0
+        """The least that a player who can act has at the beginning of the round."""
+        self.step: Step | None = None
+        """Where the round is, as long as nobody is short."""
 
     # Rounds
 
-    def begin(self, size: int, two_sizes: bool, third: bool) -> None:
+    def begin(self, street: int, two_sizes: bool) -> None:
         """A new round; with `two_sizes` the size is the small bet until someone bets big."""
         n = self.places
         self.paid = [0] * n
         self.acted = [NOBODY] * n
         self.to = self.full = self.wagers = 0
-        self.size = size
-        self.two_sizes = two_sizes
-        self.third = third
-        self.began_two = self.standing_count == 2
         self.holder = self.first = self.last_wager = self.duty = self.bring_in_card = NOBODY
+        self.third = street == 3
+        self.two_sizes = two_sizes
+        self.began_two = self.standing_count == 2
+        lifted = self.began_two and (self.lifted_in_two or self.lifted_when_began_two)
+        rounds = self.lifted_rounds if lifted else self.rounds
+        if street > 4:
+            self.size = self.big
+            step = rounds.later
+        else:
+            self.size = self.small
+            step = rounds.third if self.third else rounds.two_sizes if two_sizes else rounds.fourth
+        self._measure(step)
+
+    def _measure(self, step: Step) -> None:
+        """Whether nobody is short at the beginning of a round."""
+        self.shallowest = min(self.stack)
+        if self.active_count < 2:
+            self.step = None
+            return
+        if self.shallowest <= step.most:
+            self.shallowest = min([s for s, active in zip(self.stack, self.active) if active])
+        self._take_step(step)
 
     def over(self) -> bool:
         """Betting is over for the hand: at most one player can act, and he owes nothing."""
@@ -138,7 +170,9 @@ class Betting:
         """The first place from `start` clockwise that has to act, or -1: the round is over."""
         active, acted, paid, to = self.active, self.acted, self.paid, self.to
         for i in self.clockwise[start]:
-            if active[i] and (acted[i] < 0 or (paid[i] < to and self.owed(i) > 0)):
+            if active[i] and (
+                acted[i] < 0 or (paid[i] < to and (self.step is not None or self.owed(i) > 0))
+            ):
                 return i
         return NOBODY
 
@@ -177,6 +211,18 @@ class Betting:
 
     def legal(self, i: int) -> Legal:
         """Everything the player in turn may do."""
+        step = self.step
+        if step is None:
+            return self._legal(i)
+        paid = self.paid[i]
+        if self.duty >= 0:
+            paid = -1 if i == self.bring_in_card else -2
+        offered = step.offered.get(paid)
+        if offered is None:
+            offered = step.offered[paid] = self._legal(i)
+        return offered
+
+    def _legal(self, i: int) -> Legal:
         if i == self.duty:
             return self._legal_bring_in(i)
         to, paid = self.to, self.paid[i]
@@ -205,10 +251,7 @@ class Betting:
         to = self.to
         if reach <= to:
             return STACK_TOO_SHORT
-        if self.wagers >= self.cap and not (
-            (self.lifted_in_two and self.standing_count == 2)
-            or (self.lifted_when_began_two and self.began_two)
-        ):
+        if self._is_capped():
             return CAP_REACHED
         if self.acted[i] >= 0 and not self._reopened(i):
             return NOT_REOPENED
@@ -218,14 +261,21 @@ class Betting:
                 return ""
         return NOBODY_CAN_CALL
 
+    def _is_capped(self) -> bool:
+        """Whether the bet and every raise of the round have been made, and the cap holds."""
+        return self.wagers >= self.cap and not (
+            (self.lifted_in_two and self.standing_count == 2)
+            or (self.lifted_when_began_two and self.began_two)
+        )
+
     def _reopened(self, i: int) -> bool:
         """Whether he who has acted may raise: half of a wager or more stands against him."""
         # On third street the completion starts afresh for those who acted before it.
         before_completion = self.third and self.acted[i] == 0 and self.wagers > 0
-        return self._is_full(self.to - (0 if before_completion else self.paid[i]), self.size)
+        return self._is_full(self.to - (0 if before_completion else self.paid[i]))
 
-    def _is_full(self, amount: int, size: int) -> bool:
-        return 2 * amount >= size if self.half_reopens else amount >= size
+    def _is_full(self, amount: int) -> bool:
+        return 2 * amount >= self.size if self.half_reopens else amount >= self.size
 
     def _wagers(self, reach: int) -> tuple[int, ...]:
         """The totals for a player who can put in `reach` in this round, which is above `to`."""
@@ -246,67 +296,73 @@ class Betting:
                     most = reach
         return most
 
-    # What players do
+    # What players do; where chips go in, those left behind are the answer
 
-    def post_ante(self, i: int, ante: int) -> int:
-        """Posts what the player has of the ante; the amount."""
-        stack = self.stack[i]
-        amount = min(stack, ante)
-        self.stack[i] = stack - amount
-        self.put_in[i] = amount
-        if amount == stack:
-            self.freeze(i)
-        return amount
+    def post_antes(self, ante: int) -> list[int]:
+        """Everybody posts what he has of the ante; the amounts."""
+        posted = [ante if chips > ante else chips for chips in self.stack]  # noqa: FURB136 - hot
+        self.put_in = posted
+        self.stack = [chips - amount for chips, amount in zip(self.stack, posted)]
+        for i, left in enumerate(self.stack):
+            if not left:
+                self.freeze(i)
+        return posted
 
-    def post_bring_in(self, i: int, amount: int) -> None:
+    def post_bring_in(self, i: int, amount: int) -> int:
         """The bring-in, which `legal` worked out."""
         self.duty = NOBODY
         if self.bring_in == self.small:
             # It is the bet itself, and for less it is judged like any short all-in.
-            self.wager(i, amount)
-            return
-        self._pay(i, amount)
+            return self.wager(i, amount)
         # The price stays the whole bring-in for the others, also where this is less.
         self.to = self.bring_in
         if amount == self.bring_in:
             self.holder = i
-        self._note(i)
+        self._climb(0)
+        return self._pay(i, amount)
 
-    def wager(self, i: int, to: int) -> None:
+    def wager(self, i: int, to: int) -> int:
         """A bet, completion or raise to a total for the round."""
         self.duty = NOBODY
         above = to - self.full
         if self.two_sizes and above > self.small:
             self.two_sizes = False
             self.size = self.big
-        if self._is_full(above, self.size):
+        if self._is_full(above):
             self.full = to
             self.wagers += 1
-        self._pay(i, to - self.paid[i])
         self.to = to
         self.holder = self.last_wager = i
-        self._note(i)
+        if self.step is not None:
+            self._climb(to)
+        return self._pay(i, to - self.paid[i])
 
-    def call(self, i: int, amount: int) -> None:
+    def call(self, i: int, amount: int) -> int:
         """A call that adds what `legal` worked out."""
-        self._pay(i, amount)
+        left = self._pay(i, amount)
         if self.paid[i] == self.to:
             self.holder = i
-        self._note(i)
+        return left
 
     def check(self, i: int) -> None:
         """A check."""
-        self._note(i)
+        self.acted[i] = self.wagers
+        if self.first < 0:
+            self.first = i
 
     def fold(self, i: int) -> None:
         """A fold in turn."""
-        self._note(i)
+        if self.first < 0:
+            self.first = i
         self.drop(i)
 
     def drop(self, i: int) -> None:
         """The player is out of the hand; what he put in stays."""
         self.standing[i] = False
         self.standing_count -= 1
+        if self.lifted_in_two and self.standing_count == 2:
+            # The cap is off from here, which the steps of this round do not know.
+            self.step = None
         self.freeze(i)
 
     def freeze(self, i: int) -> None:
@@ -314,16 +370,40 @@ class Betting:
         if self.active[i]:
             self.active[i] = False
             self.active_count -= 1
+            if self.active_count < 2:
+                self.step = None
 
-    def _note(self, i: int) -> None:
-        self.acted[i] = self.wagers
-        if self.first < 0:
-            self.first = i
-
-    def _pay(self, i: int, amount: int) -> None:
+    def _pay(self, i: int, amount: int) -> int:
         left = self.stack[i] - amount
         self.stack[i] = left
         self.paid[i] += amount
         self.put_in[i] += amount
+        self.acted[i] = self.wagers
+        if self.first < 0:
+            self.first = i
         if left == 0:
             self.freeze(i)
+        return left
+
+    # Steps
+
+    def _climb(self, to: int) -> None:
+        """The next step, after a wager to this total or, 0, the bring-in."""
+        step = self.step
+        if step is None:
+            return
+        after = step.next.get(to)
+        if after is None:
+            if self.wagers > STEPS_MAX:
+                self.step = None
+                return
+            after = step.next[to] = Step(self._most())
+        self._take_step(after)
+
+    def _take_step(self, step: Step) -> None:
+        self.step = step if step.most < self.shallowest else None
+
+    def _most(self) -> int:
+        if self._is_capped():
+            return self.to
+        return self.full + (self.big if self.two_sizes else self.size)

@@ -3,13 +3,14 @@
 `Hand` takes inputs and answers with events; `want` says what it waits for. It draws no card,
 reads no clock and knows nothing random: the same inputs give the same events for ever.
 """
+# ruff: noqa: B905 (saying that lengths agree, as they do here, triples what zip costs)
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from services.game import pots
+from services.game import dealing, pots
 from services.game.betting import NOBODY
-from services.game.boards import RANK_UNIT
+from services.game.boards import CARD_UNIT
 from services.game.cards import CARDS
 from services.game.events import COMMUNITY, WHOLE, Event, EventKind
 from services.game.invariant import require
@@ -25,7 +26,7 @@ from services.game.refusals import (
     unfit_cards,
 )
 from services.game.rulebook import BringInRule, TimeOut
-from services.game.setup import SEATS_MAX, HandResult, HandSetup
+from services.game.setup import HandResult, HandSetup
 from services.game.state import HandState
 from services.game.wants import (
     Act,
@@ -63,6 +64,8 @@ _RAKE: Final = 5
 _SETTLE: Final = 6
 _VOID: Final = 7
 
+_BIT_OF: Final = {card: 1 << card for card in range(CARDS)}
+
 # Members of an enum are slow to look up; these are for the hot path.
 _BRING_IN: Final = int(ActionKind.BRING_IN)
 _FOLD: Final = int(ActionKind.FOLD)
@@ -90,10 +93,6 @@ _WAGERED: Final = {
 
 _FORCED: Final = BringInRule.FORCED
 _PROTECTS: Final = TimeOut.ALL_IN_IF_INVESTED
-
-# One object for each card that can be dealt to a seat, up and down.
-_UP: Final = tuple((seat, True) for seat in range(SEATS_MAX))
-_DOWN: Final = tuple((seat, False) for seat in range(SEATS_MAX))
 
 
 class Hand(HandState):
@@ -141,10 +140,11 @@ class Hand(HandState):
             raise not_wanted("START", "a start")
         self.inputs.append((_START,))
         events: list[Event] = []
-        b, ante = self._b, self.setup.stake.ante
-        for i, seat in enumerate(self._seat):
-            events.append((_ANTE, seat, b.post_ante(i, ante)))
-            if not b.stack[i]:
+        b = self._b
+        posted = b.post_antes(self.setup.stake.ante)
+        for seat, amount, left in zip(self._seat, posted, b.stack):
+            events.append((_ANTE, seat, amount))
+            if not left:
                 events.append((_ALL_IN, seat))
         self._next_street(events)
         return events
@@ -154,32 +154,26 @@ class Hand(HandState):
         want = self.want
         if not isinstance(want, Deal):
             raise not_wanted("DEAL", "cards")
-        new = set(cards)
-        if len(cards) != len(want.cards) or len(new) != len(cards) or not new <= self._unseen:
-            raise unfit_cards(cards, len(want.cards))
-        self._unseen -= new
+        slots = want.cards
+        bits = sum([_BIT_OF.get(card, 0) for card in cards])
+        # Of equal cards, and of what is no card, there are fewer bits than cards.
+        if len(cards) != len(slots) or bits.bit_count() != len(slots) or bits & self._seen:
+            raise unfit_cards(cards, len(slots))
+        self._seen |= bits
         self.inputs.append((_DEAL, tuple(cards)))
         events: list[Event] = []
         if want.reshuffle:
             events.append((EventKind.RESHUFFLED, len(want.reshuffle)))
         if want.burn:
             events.append((EventKind.BURNED, want.burn))
-        place, hands = self._place, self._cards
-        # Hands that lie open already get their last card up, but it is no part of the board.
-        boards = self._boards if self.street < 7 else None
-        for (seat, up), card in zip(want.cards, cards, strict=True):
-            events.append((_DEALT, seat, card, up))
-            if seat == COMMUNITY:
-                self._share(card)
-                continue
-            i = place[seat]
-            hands[i].append(card)
-            if up and boards is not None:
-                boards.up[i].append(card)
-                boards.packed[i] += RANK_UNIT[card >> 2]
+        events += [(_DEALT, seat, card, up) for (seat, up), card in zip(slots, cards)]
         self._stub.dealt(want)
-        if self.street == 7 and self.community < 0 and self._want_seventh():
-            return events
+        if slots[0][0] == COMMUNITY:
+            self._share(cards[0])
+        else:
+            self._hand_out(slots, cards)
+            if self.street == 7 and self._want_seventh():
+                return events
         self._begin_round(events)
         return events
 
@@ -191,14 +185,15 @@ class Hand(HandState):
         legal = want.legal
         b = self._b
         i = self._place[seat]
+        left = 1
         event: Event
         if amount:
             if kind != legal.wager_kind or amount not in legal.wagers:
                 raise not_offered(legal, kind, amount, b.to)
-            b.wager(i, amount)
+            left = b.wager(i, amount)
             event = (_WAGERED[kind], seat, amount)
         elif kind == _CALL and legal.call:
-            b.call(i, legal.call)
+            left = b.call(i, legal.call)
             event = (_CALLED, seat, legal.call)
         elif kind == _CHECK and legal.check:
             b.check(i)
@@ -207,13 +202,13 @@ class Hand(HandState):
             b.fold(i)
             event = (_FOLDED, seat)
         elif kind == _BRING_IN and legal.bring_in:
-            b.post_bring_in(i, legal.bring_in)
+            left = b.post_bring_in(i, legal.bring_in)
             event = (_BROUGHT_IN, seat, legal.bring_in)
         else:
             raise not_offered(legal, kind, amount, b.to)
         self.inputs.append((_ACT, seat, kind, amount))
         events = [event]
-        if not b.stack[i] and kind not in (_FOLD, _CHECK):
+        if not left:
             events.append((_ALL_IN, seat))
         self.turn += 1
         self._go_on(i + 1, events)
@@ -234,9 +229,9 @@ class Hand(HandState):
         rulebook = self.setup.rulebook
         protects = protect and rulebook.time_out is _PROTECTS
         if not want.legal.fold:
-            b.post_bring_in(i, want.legal.bring_in)
+            left = b.post_bring_in(i, want.legal.bring_in)
             events.append((_BROUGHT_IN, seat, want.legal.bring_in))
-            if not b.stack[i]:
+            if not left:
                 events.append((_ALL_IN, seat))
         elif protects and b.put_in[i] > self.setup.stake.ante:
             b.freeze(i)
@@ -281,7 +276,7 @@ class Hand(HandState):
         elif b.standing_count > 1:
             if not self._want_cards():
                 self._begin_round(events)
-        elif len(self._unseen) < CARDS:
+        elif self._seen:
             self._finish(events)
         else:
             self._return_stakes(events)
@@ -292,13 +287,16 @@ class Hand(HandState):
         want = self.want
         if not isinstance(want, Rake):
             raise not_wanted("RAKE", "rake")
+        shares = tuple(shares)
         check_shares(shares, want.pots)
-        self.inputs.append((_RAKE, tuple(shares)))
-        events: list[Event] = [(_RAKED, tuple(shares))]
-        self._result().rake = tuple(shares)
-        self._net_pots = tuple(
-            [pots.Pot(pot.amount - s, pot.seats) for pot, s in zip(want.pots, shares, strict=True)]
-        )
+        self.inputs.append((_RAKE, shares))
+        events: list[Event] = [(_RAKED, shares)]
+        self._result().rake = shares
+        self._net_pots = want.pots
+        if any(shares):
+            self._net_pots = tuple(
+                [pots.Pot(pot.amount - s, pot.seats) for pot, s in zip(want.pots, shares)]
+            )
         contested = tuple([pot for pot in self._net_pots if len(pot.seats) > 1])
         if not contested:
             self._award((), events)
@@ -359,24 +357,48 @@ class Hand(HandState):
         """Wants the cards of the street; False where nobody lacks any."""
         if self.street == 7:
             return self._want_seventh()
-        seats = [seat for seat, stands in zip(self._seat, self._b.standing, strict=True) if stands]
-        slots = [_UP[seat] for seat in seats]
+        seats = self._standing_seats()
         if self.street == 3:
-            slots = [_DOWN[seat] for seat in seats] * 2 + slots
-        self.want = self._stub.ordinary(tuple(slots), self.street)
+            slots = dealing.third_street(seats)
+        else:
+            slots = dealing.up_cards(seats)
+        self.want = self._stub.ordinary(slots, self.street)
         return True
 
     def _want_seventh(self) -> bool:
-        standing, cards = self._b.standing, self._cards
-        # The last card lies down, unless the hands are open already.
-        slots = _UP if self.tabled else _DOWN
-        lacking = [
-            slots[seat] for i, seat in enumerate(self._seat) if standing[i] and len(cards[i]) < 7
-        ]
+        lacking = tuple(
+            [seat for seat in self._standing_seats() if len(self._cards[self._place[seat]]) < 7]
+        )
         if not lacking:
             return False
-        self.want = self._stub.seventh(tuple(lacking))
+        # The last card lies down, unless the hands are open already.
+        slots = dealing.up_cards(lacking) if self.tabled else dealing.down_cards(lacking)
+        self.want = self._stub.seventh(slots)
         return True
+
+    def _hand_out(self, slots: dealing.Slots, cards: Sequence[int]) -> None:
+        hands, place, packed = self._cards, self._place, self._boards.packed
+        if self.street == 3:
+            n = self._dealt_in = len(cards) // 3
+            for (seat, _), one, two, door in zip(slots, cards, cards[n:], cards[2 * n :]):
+                i = place[seat]
+                hands[i] += one, two, door
+                packed[i] = CARD_UNIT[door]
+        elif self.street < 7:
+            for (seat, _), card in zip(slots, cards):
+                i = place[seat]
+                hands[i].append(card)
+                packed[i] += CARD_UNIT[card]
+        else:
+            # It is no part of the board, also where it lies up because all hands do.
+            for (seat, _), card in zip(slots, cards):
+                hands[place[seat]].append(card)
+
+    def _standing_seats(self) -> tuple[int, ...]:
+        b = self._b
+        if b.standing_count == b.places:
+            return self._seat
+        return tuple([seat for seat, in_ in zip(self._seat, b.standing) if in_])
 
     # Betting
 
@@ -386,15 +408,14 @@ class Hand(HandState):
         two_sizes = (
             street == 4 and rulebook.fourth_street_pair and self._boards.any_pair(b.standing)
         )
-        b.begin(b.small if street < 5 else b.big, two_sizes, street == 3)
-        if self.betting_is_over or b.over():
+        b.begin(street, two_sizes)
+        if self.betting_is_over or (b.active_count < 2 and b.over()):
             self._end_betting(events)
-            return
-        if street == 3 and rulebook.bring_in_rule is _FORCED:
+        elif street == 3 and rulebook.bring_in_rule is _FORCED:
             b.duty = b.bring_in_card = self._boards.bring_in(b.standing)
             self._go_on(b.duty, events)
         else:
-            self._go_on(self._boards.best(self._b.standing), events)
+            self._go_on(self._boards.best(b.standing), events)
 
     def _go_on(self, start: int, events: list[Event]) -> None:
         """Asks the next player from a place clockwise, or ends the round, the betting, the hand."""
@@ -447,25 +468,21 @@ class Hand(HandState):
         if b.standing_count > 1:
             self._table_hands(events)
         result = self._result()
-        put_in = self.put_in
-        back = pots.uncalled(put_in)
-        if back is not None:
-            seat, amount = back
-            i = self._place[seat]
+        i, amount = pots.unmatched(b.put_in)
+        if amount:
+            seat = seat_of[i]
             b.stack[i] += amount
             b.put_in[i] -= amount
-            put_in[seat] -= amount
             events.append((_UNCALLED, seat, amount))
             result.uncalled = ((seat, amount),)
         if b.standing_count == 1:
             winner = seat_of[b.standing.index(True)]
             result.pots = (pots.Pot(sum(b.put_in), (winner,)),)
         else:
-            result.pots = pots.layers(put_in, self.folded)
+            result.pots = pots.layers(self.put_in, self.folded)
         self._require_conserved(sum([pot.amount for pot in result.pots]))
         events.append((_POTS, tuple([(pot.amount, pot.seats) for pot in result.pots])))
-        dealt_in = sum([1 for cards in self._cards if cards])
-        self.want = Rake(result.pots, dealt_in, self.street)
+        self.want = Rake(result.pots, self._dealt_in, self.street)
 
     def _showing_order(self) -> tuple[int, ...]:
         """Who bet or raised last on the last round, else who acted first in it, else the best
@@ -474,9 +491,7 @@ class Hand(HandState):
         first = b.last_wager if b.last_wager >= 0 else b.first
         if first < 0:
             first = self._boards.best(self._b.standing)
-        seats = self._seat
-        places = range(first, first + len(seats))
-        return tuple([seats[i % len(seats)] for i in places if b.standing[i % len(seats)]])
+        return tuple([self._seat[i] for i in b.clockwise[first] if b.standing[i]])
 
     def _award(
         self, awards: tuple[tuple[int, int, int, int, str], ...], events: list[Event]
@@ -487,18 +502,18 @@ class Hand(HandState):
             for index, pot in enumerate(self._net_pots)
             if len(pot.seats) == 1
         ]
-        result, b = self._result(), self._b
+        result, stack = self._result(), self._b.stack
         result.awards = (*awards, *alone)
         for award in result.awards:
-            b.stack[self._place[award[1]]] += award[2]
+            stack[self._place[award[1]]] += award[2]
             events.append((_AWARDED, *award))
         self._require_conserved(sum(result.rake))
         self._end(events)
 
     def _return_stakes(self, events: list[Event]) -> None:
         b = self._b
-        stacks = dict(zip(self.setup.seats, self.setup.stacks, strict=True))
-        b.stack = [stacks[seat] for seat in self._seat]
+        first = self._place[self.setup.seats[0]]
+        b.stack = list(self.setup.stacks[-first:] + self.setup.stacks[:-first])
         b.put_in = [0] * b.places
         b.paid = [0] * b.places
         self._require_conserved(0)
@@ -508,14 +523,16 @@ class Hand(HandState):
         self._end(events)
 
     def _end(self, events: list[Event]) -> None:
-        place, stack = self._place, self._b.stack
-        stacks = tuple([(seat, stack[place[seat]]) for seat in self.setup.seats])
-        net = self._result().net
-        for (seat, after), before in zip(stacks, self.setup.stacks, strict=True):
-            net[seat] = after - before
+        setup, stack = self.setup, self._b.stack
+        first = self._place[setup.seats[0]]
+        after = stack[first:] + stack[:first]
+        result = self._result()
+        result.net = {
+            seat: now - before for seat, now, before in zip(setup.seats, after, setup.stacks)
+        }
         self.want = None
         self.over = True
-        events.append((_ENDED, stacks))
+        events.append((_ENDED, tuple(zip(setup.seats, after))))
 
     def _result(self) -> HandResult:
         if self.result is None:
@@ -524,6 +541,4 @@ class Hand(HandState):
 
     def _require_conserved(self, beside: int) -> None:
         """Chips behind and `beside` (pots or rake) are what came to the table."""
-        require(
-            sum(self._b.stack) + beside == sum(self.setup.stacks), "chips of the hand do not add up"
-        )
+        require(sum(self._b.stack) + beside == self._chips, "chips of the hand do not add up")

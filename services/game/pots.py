@@ -28,14 +28,16 @@ def uncalled(put_in: Mapping[int, int]) -> Uncalled | None:
     `put_in` holds each seat's total of antes and bets in minor units. None when the highest total
     was matched.
     """
-    highest = second = 0
-    owner = -1
-    for seat, total in put_in.items():
-        if total > highest:
-            owner, highest, second = seat, total, highest
-        elif total > second:
-            second = total
-    return Uncalled(owner, highest - second) if highest > second else None
+    place, amount = unmatched(list(put_in.values()))
+    return Uncalled(list(put_in)[place], amount) if amount else None
+
+
+def unmatched(totals: Sequence[int]) -> tuple[int, int]:
+    """As `uncalled`, of totals by place: (place of the highest, what goes back, which may be 0)."""
+    if len(totals) < 2:
+        return 0, sum(totals)
+    *_, second, highest = sorted(totals)
+    return totals.index(highest), highest - second
 
 
 def layers(put_in: Mapping[int, int], folded: Collection[int] = ()) -> tuple[Pot, ...]:
@@ -55,13 +57,15 @@ def layers(put_in: Mapping[int, int], folded: Collection[int] = ()) -> tuple[Pot
             raise ValueError("money was put in, but no seat is left that can win it")
         return ()
     pots = []
+    rest = sum(put_in.values())
     floor = 0
-    for level in levels:
-        # The last layer has no ceiling: folded money above it belongs to the last pot.
-        ceiling = level if level != levels[-1] else max(put_in.values())
-        amount = sum(min(total, ceiling) - floor for total in put_in.values() if total > floor)
-        pots.append(Pot(amount, tuple(seat for seat in live if put_in[seat] >= level)))
+    for level in levels[:-1]:
+        amount = sum([min(total, level) - floor for total in put_in.values() if total > floor])
+        pots.append(Pot(amount, tuple([seat for seat in live if put_in[seat] >= level])))
+        rest -= amount
         floor = level
+    # The last layer has no ceiling: folded money above it belongs to the last pot.
+    pots.append(Pot(rest, tuple([seat for seat in live if put_in[seat] >= levels[-1]])))
     return tuple(pots)
 
 

@@ -108,9 +108,10 @@ def unfit_cards(cards: Sequence[int], count: int) -> Refused:
 
 def check_shares(shares: Sequence[int], pots: tuple[Pot, ...]) -> None:
     """Refused unless there is a share for each pot, none negative or above its pot."""
-    if len(shares) != len(pots) or any(
-        not 0 <= share <= pot.amount for share, pot in zip(shares, pots, strict=False)
-    ):
+    fits = len(shares) == len(pots)
+    for share, pot in zip(shares, pots, strict=False):
+        fits = fits and 0 <= share <= pot.amount
+    if not fits:
         raise Refused("RAKE_DOES_NOT_FIT", "7 rake", "one share a pot, from 0 to the pot")
 
 

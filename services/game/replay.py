@@ -9,7 +9,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 from services.game.events import Event, EventKind
 from services.game.explain import Reason, player, players
@@ -23,7 +23,7 @@ from services.game.refusals import not_wanted, unfit_cards
 from services.game.rooms import Habits, habits_of
 from services.game.rulebook import RakeOnThird
 from services.game.story import Remark, Story, Topic
-from services.game.wants import Legal
+from services.game.wants import Legal, ShowdownResult
 
 ROOM_RAISE_RULE: Final = "room raise rule"
 """In `_situations` of a hand whose room priced a raise by a rule of its own."""
@@ -71,6 +71,20 @@ class Reading:
     """Wagers are taken whatever their amount."""
     choice: int
     """Which stand-ins for cards that nobody saw."""
+
+
+class Move(NamedTuple):
+    """What a player did in his turn."""
+
+    at: int
+    """Actions of the record that were done before it."""
+    turn: int
+    """Number of the decision in the hand."""
+    seat: int
+    kind: int
+    """One of `ActionKind`; 0 where he ran out of time."""
+    amount: int
+    """The total of a wager that the rules offer, where the record has another for it; else 0."""
 
 
 class Difference(Exception):  # noqa: N818 (what was found, not a fault of the program)
@@ -146,6 +160,14 @@ class Replay:
         """What came out; to be read after `run`."""
         self.story: Story | None = None
         """Listens, if there is one."""
+        self.moves: Final[list[Move]] = []
+        self.deals: Final[list[tuple[Deal, tuple[int, ...]]]] = []
+        """What the hand wanted, and the cards that it got."""
+        self.showdown: Showdown | None = None
+        """As the hand wanted it, with stand-ins in the hands that nobody saw."""
+        self.divided: ShowdownResult | None = None
+        self.by_rule = True
+        """No wager was taken that the rules do not offer."""
         self._at = 0
         """Actions of the record that are done."""
         self._timed_out = 0
@@ -199,9 +221,7 @@ class Replay:
             case Word.DEAL | Word.BOARD:
                 self._deal()
             case _:
-                events = self._act(self.hand, action)
-                self._at += 1
-                self._tell(events, self._at - 1)
+                self._move(action)
 
     def _deal(self) -> None:
         """Takes deals until the want is answered; each is checked as it comes."""
@@ -223,8 +243,9 @@ class Replay:
         boards = {seat: hand.up_cards(seat) for seat in hand.seats}
         dealt = self.cards.fill(self._dealt, boards, self._at)
         self._dealt = {}
-        events = hand.deal([dealt[seat].pop(0) for seat, _ in want.cards])
-        self._tell(events, self._at - 1)
+        cards = tuple([dealt[seat].pop(0) for seat, _ in want.cards])
+        self.deals.append((want, cards))
+        self._tell(hand.deal(cards), self._at - 1)
 
     def _next_deal(self, missing: int) -> RecordedAction:
         actions = self.recorded.actions
@@ -242,25 +263,25 @@ class Replay:
             return 0
         return sum(each == seat for each, _ in want.cards)
 
+    def _move(self, action: RecordedAction) -> None:
+        want, turn = self.hand.want, self.hand.turn
+        if not isinstance(want, Act):
+            raise Difference(f"{self._where()}: {_wanted(self.hand)}")
+        events = self._act(self.hand, action)
+        kind, amount = _kind_of(want.legal, action), action.amount
+        if amount and amount not in want.legal.wagers:
+            amount = max(want.legal.wagers, default=amount)
+        self.moves.append(Move(self._at, turn, action.seat, kind, amount))
+        self._at += 1
+        self._tell(events, self._at - 1)
+
     def _act(self, hand: Hand, action: RecordedAction, trial: bool = False) -> list[Event]:
         want = hand.want
         if not isinstance(want, Act):
-            if trial:
-                return hand.act(action.seat, ActionKind.CHECK)
-            raise Difference(f"{self._where()}: {_wanted(hand)}")
-        legal = want.legal
-        match action.word:
-            case Word.FOLD:
-                return hand.act(action.seat, ActionKind.FOLD)
-            case Word.BRING_IN:
-                return hand.act(action.seat, ActionKind.BRING_IN)
-            case Word.CHECK_OR_CALL:
-                kind = ActionKind.CALL if legal.call else ActionKind.CHECK
-                return hand.act(action.seat, kind)
-            case _:
-                if not trial and action.amount not in legal.wagers:
-                    self._widen(hand, want, action)
-                return hand.act(action.seat, legal.wager_kind, action.amount)
+            return hand.act(action.seat, ActionKind.CHECK)  # which says why nobody can act
+        if not trial and action.amount and action.amount not in want.legal.wagers:
+            self._widen(hand, want, action)
+        return hand.act(action.seat, _kind_of(want.legal, action), action.amount)
 
     def _widen(self, hand: Hand, want: Act, action: RecordedAction) -> None:
         """Offer a recorded amount as well, where records may have such."""
@@ -269,6 +290,7 @@ class Replay:
             reason = Reason(text, "3 amounts")
         elif self.reading.lenient:
             reason = Reason(f"{action.amount} is taken as recorded: a rule of the room's own")
+            self.by_rule = False
         else:
             return
         hand.want = _widened(want, action.amount)
@@ -287,6 +309,7 @@ class Replay:
             events = hand.time_out()
             if not any(event[0] == EventKind.PROTECTED for event in events):
                 return
+            self.moves.append(Move(self._at, self.hand.turn, events[0][1], 0, 0))
             self.hand = hand
             self._timed_out += 1
             self._tell(events, self._at)
@@ -297,6 +320,7 @@ class Replay:
         want = self.hand.want
         if not isinstance(want, Act) or want.seat != action.seat:
             raise Difference(f"{self._where()}: {_wanted(self.hand)}, not a time-out")
+        self.moves.append(Move(self._at, self.hand.turn, want.seat, 0, 0))
         events = self.hand.time_out()
         if not any(event[0] in _FOLLOWS.get(action.word, ()) for event in events):
             raise Difference(f"{self._where()}: something else follows from running out of time")
@@ -349,6 +373,7 @@ class Replay:
                 )
         showdown = Showdown(want.pots, hands, want.community, want.order, want.button, want.tabled)
         result = self.reading.habits.divide(showdown, self.reading.setup.rulebook)
+        self.showdown, self.divided = want, result
         if self.story:
             self.story.divided(self._at, self.hand, showdown, result)
         self._tell(self.hand.settle(result), self._at)
@@ -470,6 +495,19 @@ _FOLLOWS: Final[Mapping[Word, tuple[EventKind, ...]]] = {
     Word.CHECK_OR_CALL: (EventKind.CHECKED,),
     Word.FOLD: (EventKind.FOLDED,),
 }
+
+
+def _kind_of(legal: Legal, action: RecordedAction) -> ActionKind:
+    """What a recorded action is where this is legal."""
+    match action.word:
+        case Word.FOLD:
+            return ActionKind.FOLD
+        case Word.BRING_IN:
+            return ActionKind.BRING_IN
+        case Word.CHECK_OR_CALL:
+            return ActionKind.CALL if legal.call else ActionKind.CHECK
+        case _:
+            return ActionKind(legal.wager_kind)
 
 
 def _widened(want: Act, amount: int) -> Act:

@@ -1,17 +1,16 @@
 """What a hand consists of, and what can be read from it."""
+# ruff: noqa: B905 (saying that lengths agree, as they do here, triples what zip costs)
 
 from typing import Any, Final
 
-from services.game import pots
+from services.game import dealing, pots
 from services.game.betting import NOBODY, Betting
 from services.game.boards import Boards
-from services.game.cards import CARDS
 from services.game.rulebook import Game, TieBreak
 from services.game.setup import HandResult, HandSetup
 from services.game.stub import Stub
 from services.game.wants import Want
 
-_DECK: Final = frozenset(range(CARDS))
 _SUIT: Final = TieBreak.SUIT
 _RAZZ: Final = Game.RAZZ
 
@@ -24,12 +23,14 @@ class HandState:
         "_b",
         "_boards",
         "_cards",
+        "_chips",
+        "_dealt_in",
         "_left",
         "_net_pots",
         "_place",
         "_seat",
+        "_seen",
         "_stub",
-        "_unseen",
         "betting_is_over",
         "community",
         "inputs",
@@ -46,15 +47,17 @@ class HandState:
         self.setup: Final = setup
         seats, stacks = setup.seats, setup.stacks
         first = seats.index(setup.button) + 1
-        self._seat: list[int] = list(seats[first:] + seats[:first])
-        self._place: dict[int, int] = {seat: i for i, seat in enumerate(self._seat)}
+        self._seat: tuple[int, ...] = seats[first:] + seats[:first]
+        self._place: dict[int, int] = dealing.places(self._seat)
+        self._chips: int = sum(stacks)
         rulebook = setup.rulebook
         self._b: Betting = Betting(rulebook, setup.stake, list(stacks[first:] + stacks[:first]))
         self._stub: Stub = Stub(rulebook.burn_cards, rulebook.short_deck)
-        by_suit = rulebook.first_to_act_tie is _SUIT
-        self._boards: Boards = Boards(len(seats), rulebook.game is _RAZZ, by_suit)
         self._cards: list[list[int]] = [[] for _ in seats]
-        self._unseen: set[int] = set(_DECK)
+        by_suit = rulebook.first_to_act_tie is _SUIT
+        self._boards: Boards = Boards(self._cards, rulebook.game is _RAZZ, by_suit)
+        self._seen: int = 0
+        self._dealt_in: int = 0
         self._left: int = 0
         self._net_pots: tuple[pots.Pot, ...] = ()
         self.want: Want | None = None
@@ -89,22 +92,22 @@ class HandState:
     @property
     def seats(self) -> tuple[int, ...]:
         """The seats dealt in, clockwise from the left of the button."""
-        return tuple(self._seat)
+        return self._seat
 
     @property
     def stacks(self) -> dict[int, int]:
         """Chips behind, by seat."""
-        return dict(zip(self._seat, self._b.stack, strict=True))
+        return dict(zip(self._seat, self._b.stack))
 
     @property
     def put_in(self) -> dict[int, int]:
         """Antes and bets of the hand, by seat."""
-        return dict(zip(self._seat, self._b.put_in, strict=True))
+        return dict(zip(self._seat, self._b.put_in))
 
     @property
     def bets(self) -> dict[int, int]:
         """What is in for the running round, by seat."""
-        return dict(zip(self._seat, self._b.paid, strict=True))
+        return dict(zip(self._seat, self._b.paid))
 
     @property
     def to(self) -> int:
@@ -114,9 +117,7 @@ class HandState:
     @property
     def folded(self) -> frozenset[int]:
         """Seats out of the hand."""
-        return frozenset(
-            s for s, stands in zip(self._seat, self._b.standing, strict=True) if not stands
-        )
+        return frozenset(s for s, stands in zip(self._seat, self._b.standing) if not stands)
 
     @property
     def all_in(self) -> frozenset[int]:
@@ -137,7 +138,7 @@ class HandState:
 
     def up_cards(self, seat: int) -> tuple[int, ...]:
         """Its up cards: the board."""
-        return tuple(self._boards.up[self._place[seat]])
+        return tuple(self._boards.up(self._place[seat]))
 
     def down_cards(self, seat: int) -> tuple[int, ...]:
         """Its down cards."""

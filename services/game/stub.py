@@ -8,6 +8,8 @@ from services.game.wants import Deal
 
 COMMUNITY_SLOT: Final = (-1, True)
 
+_POSITIONS: Final = tuple(range(CARDS))
+
 
 class Stub:
     """How far the deck has been dealt, and which positions were burned."""
@@ -54,7 +56,7 @@ class Stub:
 
     def _off_the_top(self, slots: tuple[tuple[int, bool], ...], burn: int) -> Deal:
         start = self.next + burn
-        return Deal(slots, burn, tuple(range(start, start + len(slots))))
+        return Deal(slots, burn, _POSITIONS[start : start + len(slots)])
 
     def _tda(self, slots: tuple[tuple[int, bool], ...]) -> Deal:
         """TDA RP-10H: all but the last card of the stub are dealt; that one and the burns are
