@@ -320,25 +320,23 @@ class Hosted:
         self._runner = asyncio.Runner()
         self._stack = contextlib.AsyncExitStack()
 
-    def start(self, **variables: str) -> Room:
-        """Start the room; variables: settings for all its services."""
-        return self.enter(
-            Room(self.home, free_ports=True, extra_env=variables, on_change=self.changes.append)
+    def start(self, **options: Any) -> Room:
+        """Start the room."""
+        return self.run(
+            self._stack.enter_async_context(
+                Room(self.home, free_ports=True, on_change=self.changes.append, **options)
+            )
         )
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run something beside the room."""
+        return self._runner.run(work)
 
     def story(self, name: str) -> str:
         """What became of a process, and the end of its log."""
         told = [f"{each.state} {each.detail}" for each in self.changes if each.name == name]
         log = (self.home / "logs" / f"{name}.log").read_text(errors="replace").splitlines()
         return "\n".join([f"{name}: {', '.join(told)}", *log[-20:]])
-
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run something beside the room."""
-        return self._runner.run(work)
-
-    def enter(self, context: contextlib.AbstractAsyncContextManager[Result]) -> Result:
-        """Keep something open until the room is gone."""
-        return self.run(self._stack.enter_async_context(context))
 
     def close(self) -> None:
         """Stop everything."""
