@@ -313,6 +313,8 @@ def parse_page(text: str, source: str = "rulebook") -> RulebookPage:
         mapping = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RulebookError(source, [Fault("file", source, f"not TOML: {error}")]) from None
+    except RecursionError:
+        raise RulebookError(source, [Fault("file", source, "nested too deep")]) from None
     title = mapping.pop("title", mapping.get("name", ""))
     sources = mapping.pop("sources", {})
     variants = mapping.pop("variants", {})

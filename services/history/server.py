@@ -15,6 +15,7 @@ from services.history.addresses import check_address, is_address
 from services.history.settings import HistorySettings
 from services.history.store import Archive, MailRules
 from services.runtime.auth import Caller, acting_player, current_caller
+from services.runtime.clock import NS_PER_S
 from services.runtime.errors import InvalidArgument, PermissionDenied
 from services.runtime.ids import NAME_RULE, check_player_id, check_request_id, check_uuid, is_name
 from services.runtime.logs import logger
@@ -139,10 +140,11 @@ class HistoryServicer(history_pb2_grpc.HistoryServiceServicer):
         self, request: pb.ClaimEmailRequestsRequest, _context: Context
     ) -> pb.ClaimEmailRequestsResponse:
         _check_number("limit", request.limit, 1, CLAIM_MAX)
-        lease = request.lease.ToTimedelta()
-        if not timedelta(seconds=1) <= lease <= timedelta(seconds=LEASE_MAX_S):
+        # Before it is made a timedelta, which cannot hold what a Duration can.
+        nanoseconds = request.lease.seconds * NS_PER_S + request.lease.nanos
+        if not NS_PER_S <= nanoseconds <= LEASE_MAX_S * NS_PER_S:
             raise InvalidArgument.of_field("lease", f"must be 1 to {LEASE_MAX_S} seconds")
-        claimed = await self._archive.claim_emails(request.limit, lease)
+        claimed = await self._archive.claim_emails(request.limit, request.lease.ToTimedelta())
         return pb.ClaimEmailRequestsResponse(
             requests=[
                 pb.EmailRequest(

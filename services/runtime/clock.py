@@ -10,6 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 MS_PER_S: Final = 1000
 NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1_000_000_000
 
 
 def now_ms() -> int:

@@ -20,6 +20,13 @@ from google.rpc import (  # type: ignore[import-untyped]
 DOMAIN: Final = "doorcard"
 STATUS_DETAILS_KEY: Final = "grpc-status-details-bin"
 
+TEXT_MAX: Final = 500
+"""Characters of one text of an error. A peer drops the whole answer when its trailers are longer
+than `wire.METADATA_BYTES_MAX`.
+"""
+VIOLATIONS_BYTES_MAX: Final = 4000
+"""All fields at fault together; what goes beyond is counted."""
+
 Code = grpc.StatusCode
 _CODE_BY_NUMBER: Final[Mapping[int, grpc.StatusCode]] = {code.value[0]: code for code in Code}
 
@@ -63,9 +70,9 @@ class DoorcardError(Exception):
         super().__init__(f"{reason}: {message}")
         self.code = self.default_code
         self.reason = reason
-        self.message = message
+        self.message = _short(message)
         self.metadata = dict(metadata or {})
-        self.violations = list(violations)
+        self.violations = _fitting(list(violations))
         self.retry_after_ms = retry_after_ms
 
     @property
@@ -213,6 +220,20 @@ def of_code(code: grpc.StatusCode, reason: str, message: str) -> DoorcardError:
     error = _CLASS_BY_CODE.get(code, DoorcardError)(reason, message)
     error.code = code
     return error
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}..."
+
+
+def _fitting(violations: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    room = VIOLATIONS_BYTES_MAX
+    for at, (field, text) in enumerate(violations):
+        violations[at] = (_short(field), _short(text))
+        room -= len("".join(violations[at]).encode())
+        if room < 0:
+            return [*violations[:at], ("", f"and {len(violations) - at} more")]
+    return violations
 
 
 def _rich_status(error: grpc.RpcError) -> status_pb2.Status | None:

@@ -1,6 +1,7 @@
 """TableService: gRPC in, domain out, nothing else."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterable
 from functools import partial
@@ -47,6 +48,9 @@ FRAMES_MAX: Final = 64
 """Frames in one message of a player."""
 TURN_MAX: Final = 2**31
 WALLET_TIMEOUT_S: Final = 2.0
+
+_PAGE_TOKEN: Final = re.compile(r"([0-9]{1,5}):(.+)")
+"""Shard, and the last table's id."""
 
 
 class TableServer:
@@ -224,10 +228,10 @@ class TableServer:
     def _page(self, token: str) -> tuple[int, str]:
         if not token:
             return 0, ""
-        shard, colon, after_id = token.partition(":")
-        if not colon or not shard.isdecimal() or int(shard) >= self._store.shards:
+        found = _PAGE_TOKEN.fullmatch(token)
+        if found is None or int(found[1]) >= self._store.shards:
             raise InvalidArgument.of_field("page_token", "must be one that was given out")
-        return int(shard), check_uuid(after_id, "page_token")
+        return int(found[1]), check_uuid(found[2], "page_token")
 
 
 def register(server: "Server", service: TableServer) -> str:

@@ -22,6 +22,7 @@ from tests.contract.history.conftest import SERVICE, Caller, Start
 
 ANNA = {"email": "anna@example.net"}
 LEASE = Duration(seconds=30)
+LONG = Duration(seconds=2**53)
 STATES = "SELECT state, reason, token_address FROM email_requests"
 
 
@@ -270,6 +271,7 @@ async def test_malformed_requests_are_refused(archive: Start) -> None:
             ("RequestHandEmail", pb.RequestHandEmailRequest(request_id="r", hand_id="x"), ()),
             ("ClaimEmailRequests", pb.ClaimEmailRequestsRequest(limit=0, lease=LEASE), SERVICE),
             ("ClaimEmailRequests", pb.ClaimEmailRequestsRequest(limit=1), SERVICE),
+            ("ClaimEmailRequests", pb.ClaimEmailRequestsRequest(limit=1, lease=LONG), SERVICE),
             (
                 "CompleteEmailRequest",
                 pb.CompleteEmailRequestRequest(

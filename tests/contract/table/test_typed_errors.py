@@ -202,7 +202,9 @@ async def test_tables_are_listed_in_pages(room: Room, server: valkey.Valkey) -> 
             if not token:
                 break
         assert sorted(found) == sorted(created)
-        for wrong in ({"page_size": 201}, {"page_token": "x"}, {"page_token": "99:x"}):
+        digits = f"{'9' * 5000}:{uuid4()}"
+        wrongs = [{"page_size": 201}, *({"page_token": each} for each in ("x", "99:x", digits))]
+        for wrong in wrongs:
             error = await error_of(
                 stub.ListTables(
                     table_pb2.ListTablesRequest(**wrong),
@@ -210,3 +212,24 @@ async def test_tables_are_listed_in_pages(room: Room, server: valkey.Valkey) -> 
                 )
             )
             assert error.code is Code.INVALID_ARGUMENT
+
+
+async def test_a_rulebook_full_of_faults_is_an_answer_like_any_other(
+    room: Room, server: valkey.Valkey
+) -> None:
+    async with cluster(room, server) as tables:
+        stub = await tables.add_replica()
+        for toml in ("\n".join(f"house_{n} = {n}" for n in range(3000)), f"game = {'[' * 60_000}"):
+            request = table_pb2.CreateTableRequest(
+                request_id=str(uuid4()),
+                name="Table one",
+                rulebook_toml=toml,
+                stake_name="5/10",
+                seats=6,
+                currency="XTS",
+            )
+            error = await error_of(
+                stub.CreateTable(request, metadata=room.metadata("olga", ("operator",)))
+            )
+            assert (error.code, error.reason) == (Code.INVALID_ARGUMENT, "BAD_TABLE")
+            assert error.violations

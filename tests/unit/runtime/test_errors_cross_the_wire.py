@@ -7,6 +7,7 @@ from grpc.aio import AioRpcError, Metadata
 
 from services.runtime import errors
 from services.runtime.errors import DoorcardError, InvalidArgument, ResourceExhausted
+from services.runtime.wire import METADATA_BYTES_MAX
 
 
 def sent(error: DoorcardError) -> DoorcardError:
@@ -29,6 +30,16 @@ def test_reason_metadata_violations_and_delay_survive() -> None:
     assert back.metadata == {"turn": "7"}
     assert back.violations == [("amount", "not offered"), ("kind", "unknown")]
     assert back.retry_after_ms == 1250
+
+
+def test_an_error_with_thousands_of_faults_fits_into_the_trailers() -> None:
+    faults = [("é" * 3000, f"{n} is unknown") for n in range(5000)]
+    error = InvalidArgument("BAD_TABLE", "é" * 100_000, violations=faults)
+    ((_, trailer),) = error.trailing_metadata()
+    on_the_wire = 4 * len(trailer) / 3 + 3 * len(error.message.encode())
+    assert on_the_wire < METADATA_BYTES_MAX
+    assert len(error.violations) > 2
+    assert error.violations[-1] == ("", f"and {5001 - len(error.violations)} more")
 
 
 def test_the_status_is_google_rpc_with_domain_doorcard() -> None:
