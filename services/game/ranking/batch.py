@@ -5,17 +5,17 @@ shape, type or a card above 51. That the cards of a row are distinct is the call
 
 Two neighbouring cards are read as one 16-bit number, an index into a table of what the pair adds:
 that halves the look-ups, which are what ranking costs. Rows are taken in chunks that stay in the
-cache.
+cache. Where the compiled kernel is installed, it takes the place of these loops.
 """
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from services.game.ranking import sevens, tables
+from services.game.ranking import kernel, sevens, tables
 from services.game.ranking.classes import flush_classes, low8_masks, unpaired_lows
 from services.game.ranking.keys import (
     COUNTERS_OF_THREE,
@@ -35,32 +35,30 @@ CHUNK_ROWS: Final = 1 << 16
 
 def high(hands: Hands) -> NDArray[np.uint16]:
     """The class of each best high hand (RULES.md, 2): shape (n,), 1 to 7,462."""
-    return _classes(hands, _order("high", _check(hands)))
+    return _by_sums("high", _check(hands))(hands)
 
 
 def deuces_wild(hands: Hands) -> NDArray[np.uint16]:
     """The class of each best high hand with wild deuces: shape (n,), five of a kind above 7,462."""
-    return _classes(hands, _order("deuces_wild", _check(hands)))
+    return _by_sums("deuces_wild", _check(hands))(hands)
 
 
 def low8(hands: Hands) -> NDArray[np.uint8]:
     """The class of each eight-or-better low: shape (n,), 1 to 56; 0 where none qualifies."""
-    _check(hands)
-    pair, classes = _low8_tables()
-    return _by_mask(hands, pair, classes)
+    return _by_ranks_to_eight(_check(hands))(hands).astype(np.uint8, copy=False)
 
 
 def ace_to_five(hands: Hands) -> NDArray[np.uint16]:
     """The class of each best razz hand: shape (n,), 1 to 6,175, the wheel."""
     count = _check(hands)
-    pair, unpaired = _rank_tables()
-    classes = _by_mask(hands, pair, unpaired)
+    classes = _by_unpaired_ranks(count)(hands)
     # The ranks held decide wherever there are five of them; elsewhere pairs do.
     few = np.flatnonzero(classes == 0)
     if few.size:
         adders, table = _paired_lows(count)
         for start, chunk in _chunks(hands[few]):
-            classes[few[start : start + len(chunk)]] = table[_added_up(chunk, adders)]
+            found = np.take(table, _added_up(chunk, adders), mode="clip")
+            classes[few[start : start + len(chunk)]] = found
     return classes
 
 
@@ -78,6 +76,8 @@ Adders = tuple[NDArray[np.int64], ...]
 class _Order(NamedTuple):
     """What ranks hands in one order by sums of keys."""
 
+    keys: NDArray[np.int64]
+    """By card: its face, and above it a counter of its suit."""
     adders: Adders
     table: NDArray[np.uint16]
     """The classes by sum of faces, flushes left out."""
@@ -86,12 +86,21 @@ class _Order(NamedTuple):
 
 
 @cache
+def _by_sums(name: str, count: int) -> kernel.Rank:
+    """What ranks hands of `count` cards in one order: the kernel, or numpy."""
+    order = _order(name, count)
+    with_numpy = partial(_classes, order=order)
+    in_c = kernel.by_sum(order.keys, order.suited, order.table, _flushes())
+    return kernel.agrees(in_c, with_numpy, count) or with_numpy
+
+
 def _order(name: str, count: int) -> _Order:
     wild = name == "deuces_wild"
     suits = np.array([counters(card, wild_deuces=wild) for card in range(52)])
     suited = np.array([held_bit(card, wild_deuces=wild) for card in range(52)])
-    first, *others = _adders(_FACES_OF_CARDS + suits, count)
-    return _Order((first + COUNTERS_OF_THREE, *others), _by_sum(name, count), suited)
+    keys = _FACES_OF_CARDS + suits
+    first, *others = _adders(keys, count)
+    return _Order(keys, (first + COUNTERS_OF_THREE, *others), _by_sum(name, count), suited)
 
 
 def _by_sum(name: str, count: int) -> NDArray[np.uint16]:
@@ -160,17 +169,24 @@ def _by_mask(hands: Hands, pair: NDArray[Word], table: NDArray[Word]) -> NDArray
 
 
 @cache
-def _low8_tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Bits of the ranks ace to eight of each pair of cards; the class of each union of them."""
-    bits = (1 << (_RANKS + 1) % 13 & 0xFF).astype(np.uint8)
-    return _of_pairs(bits, bits, np.bitwise_or), np.array(low8_masks(), np.uint8)
+def _by_ranks_to_eight(count: int) -> kernel.Rank:
+    """By the union of the ranks ace to eight of a hand's cards, which fit into a byte."""
+    bits = 1 << (_RANKS + 1) % 13 & 0xFF
+    return _by_union(bits, np.array(low8_masks(), np.uint8), count)
 
 
 @cache
-def _rank_tables() -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-    """Bits of the ranks of each pair of cards; the razz class of each union of at least five."""
-    bits = (1 << _RANKS).astype(np.uint16)
-    return _of_pairs(bits, bits, np.bitwise_or), np.array(unpaired_lows(), np.uint16)
+def _by_unpaired_ranks(count: int) -> kernel.Rank:
+    """By the union of a hand's ranks; 0 where they are fewer than five."""
+    return _by_union(1 << _RANKS, np.array(unpaired_lows(), np.uint16), count)
+
+
+def _by_union(bits: NDArray[np.int64], classes: NDArray[Word], count: int) -> kernel.Rank:
+    narrow = bits.astype(classes.dtype)
+    pair = _of_pairs(narrow, narrow, np.bitwise_or)
+    with_numpy = partial(_by_mask, pair=pair, table=classes)
+    in_c = kernel.by_union(bits.astype(np.uint16), classes.astype(np.uint16))
+    return kernel.agrees(in_c, with_numpy, count) or with_numpy
 
 
 @cache

@@ -38,7 +38,7 @@ def by_sum(
 
     keys, held: by card. classes: by sum of faces. flushes: by wild cards and ranks.
     """
-    kernel = _installed()
+    kernel = installed()
     return None if kernel is None else _BySum(kernel, keys, held, classes, flushes)
 
 
@@ -47,7 +47,7 @@ def by_union(bits: Words, classes: Words) -> Rank | None:
 
     bits: by card. classes: by union, as many as there may be.
     """
-    kernel = _installed()
+    kernel = installed()
     return None if kernel is None else _ByUnion(kernel, bits, classes)
 
 
@@ -99,7 +99,8 @@ def _found(rank: Callable[..., int], hands: NDArray[np.uint8], *tables: Any) -> 
 
 
 @cache
-def _installed() -> Any:
+def installed() -> Any:
+    """The kernel, None where there is none."""
     try:
         return importlib.import_module("doorcard_kernel")
     except (ImportError, OSError):  # OSError: it was made for another platform.
