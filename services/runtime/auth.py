@@ -47,10 +47,17 @@ class Caller:
     """Seconds since 1970 UTC."""
 
     def may_act_for(self, player_id: str) -> bool:
-        """Whether a prefix of `act_for` covers the player."""
-        return any(each == EVERY_PLAYER or player_id.startswith(each) for each in self.act_for)
+        """Whether a prefix of `act_for` covers the player. Never for staff, who would see cards."""
+        return not self.roles.isdisjoint(_MAY_ACT_FOR) and any(
+            each == EVERY_PLAYER or player_id.startswith(each) for each in self.act_for
+        )
+
+    def holds_for_s(self) -> float:
+        """Seconds until the token has expired, clocks that differ allowed for; 0 when it has."""
+        return max(0.0, self.expires_at_s + CLOCK_SKEW_S - time.time())
 
 
+_MAY_ACT_FOR: Final = frozenset({Role.PLAYER, Role.SERVICE, Role.CASHIER})
 _caller: ContextVar[Caller] = ContextVar("caller")
 _requested_player: ContextVar[str] = ContextVar("requested_player", default="")
 
@@ -95,8 +102,15 @@ def acting_player(caller: Caller, requested_player_id: str | None = None) -> str
 
 
 def check_allowed(method: str, caller: Caller) -> None:
-    """PermissionDenied unless `METHOD_ROLES` opens the method to one of the caller's roles."""
-    if caller.roles.isdisjoint(METHOD_ROLES.get(method, ())):
+    """PermissionDenied unless `METHOD_ROLES` opens the method to one of the caller's roles.
+
+    A gateway, which is a service that acts for players, may do no more than players: it stands
+    where everybody can reach it, and must get at no hidden card or foreign money.
+    """
+    opened = METHOD_ROLES.get(method, frozenset())
+    if caller.act_for and Role.PLAYER not in opened:
+        opened -= {Role.SERVICE}
+    if caller.roles.isdisjoint(opened):
         raise PermissionDenied("ROLE_NOT_ALLOWED", "no role of the token may call this method")
 
 
@@ -153,7 +167,7 @@ class TokenVerifier:
         """The bearer. Raises Unauthenticated: TOKEN_EXPIRED, or else TOKEN_INVALID."""
         caller = self._verified.get(token)
         if caller is not None:
-            if time.time() < caller.expires_at_s + CLOCK_SKEW_S:
+            if caller.holds_for_s():
                 return caller
             del self._verified[token]
         caller = self._verify(token)

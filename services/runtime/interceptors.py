@@ -19,7 +19,7 @@ from grpc import aio
 from prometheus_client import Counter
 
 from services.runtime import metrics
-from services.runtime.auth import TokenVerifier, check_allowed, enter_call
+from services.runtime.auth import TokenVerifier, check_allowed, current_caller, enter_call
 from services.runtime.errors import (
     OUR_FAULT,
     Code,
@@ -188,6 +188,8 @@ def _wrapped(keeper: Doorkeeper, name: str, handler: Handler) -> Handler:
         behaviour = inner
     else:
         behaviour = _bounded(inner, keeper.default_deadline_s)
+    if handler.response_streaming and name not in OPEN_METHODS:
+        behaviour = _while_the_token_holds(behaviour)
     method = _Method(keeper, name, kind)
 
     async def answer(request: Any, context: Context) -> Any:
@@ -233,6 +235,24 @@ def _bounded(inner: _Behaviour, default_deadline_s: float) -> _Behaviour:
                 raise
             raise DeadlineExceeded(
                 "DEADLINE_EXCEEDED", "not done within the default deadline"
+            ) from None
+
+    return answer
+
+
+def _while_the_token_holds(inner: _Behaviour) -> _Behaviour:
+    """A stream that ends with its token: whoever lost his rights must not watch or play on."""
+
+    async def answer(request: Any, context: Context) -> Any:
+        until_expiry = asyncio.timeout(current_caller().holds_for_s())
+        try:
+            async with until_expiry:
+                return await inner(request, context)
+        except TimeoutError:
+            if not until_expiry.expired():
+                raise
+            raise Unauthenticated(
+                "TOKEN_EXPIRED", "the token has expired; go on with a new one"
             ) from None
 
     return answer

@@ -12,6 +12,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.runtime import metrics
+from services.runtime.auth import CLOCK_SKEW_S
 from services.runtime.errors import (
     DeadlineExceeded,
     DoorcardError,
@@ -105,6 +106,27 @@ async def test_a_gateway_names_its_player_by_header(room: Room) -> None:
         assert set(given.values()) == {"a:gw:bot-7 b:gw:bot-7"}
         outside = await all_kinds(client, [*gateway, ("x-doorcard-player", "anna")])
     assert {type(error) for error in outside.values()} == {PermissionDenied}
+
+
+async def test_a_stream_ends_when_its_token_does(room: Room) -> None:
+    waiting: list[str] = []
+
+    async def hang(word: str) -> str:
+        waiting.append(word)
+        await asyncio.Event().wait()
+        return ""
+
+    async with echo(room, hang) as client:
+        # Expired, but for what clocks may differ: it holds for another second or two.
+        metadata = room.metadata("anna", ttl_s=2 - CLOCK_SKEW_S)
+        calls = (
+            client.server_stream(text("stream"), metadata=metadata),
+            client.server_writes(text("writes"), metadata=metadata),
+            client.bidi(each("bidi"), metadata=metadata),
+        )
+        errors = await asyncio.gather(*(refusal(anext(aiter(call))) for call in calls))
+    assert sorted(waiting) == ["bidi", "stream", "writes"]
+    assert {(type(each), each.reason) for each in errors} == {(Unauthenticated, "TOKEN_EXPIRED")}
 
 
 @pytest.mark.parametrize(

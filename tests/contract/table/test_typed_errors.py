@@ -202,8 +202,12 @@ async def test_tables_are_listed_in_pages(room: Room, server: valkey.Valkey) -> 
             if not token:
                 break
         assert sorted(found) == sorted(created)
-        digits = f"{'9' * 5000}:{uuid4()}"
-        wrongs = [{"page_size": 201}, *({"page_token": each} for each in ("x", "99:x", digits))]
+        wrongs: tuple[dict[str, Any], ...] = (
+            {"page_size": 201},
+            {"page_token": "x"},
+            {"page_token": "99:x"},
+            {"page_token": f"{'9' * 5000}:{uuid4()}"},
+        )
         for wrong in wrongs:
             error = await error_of(
                 stub.ListTables(

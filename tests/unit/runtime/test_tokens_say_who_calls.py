@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from services.runtime import auth
 from services.runtime.auth import Caller, KeyFileVerifier, TokenFile, TokenSigner, TokenVerifier
 from services.runtime.errors import InvalidArgument, PermissionDenied, Unauthenticated
-from services.runtime.roles import Role
+from services.runtime.roles import METHOD_ROLES, Role
 
 KEY = Ed25519PrivateKey.generate()
 SIGNER = TokenSigner(KEY, "k1")
@@ -236,3 +236,21 @@ def test_a_malformed_player_is_an_invalid_argument() -> None:
 def test_outside_a_call_there_is_no_caller() -> None:
     with pytest.raises(Unauthenticated):
         copy_context().run(auth.current_caller)
+
+
+def test_a_gateway_may_call_only_what_players_may() -> None:
+    for method, roles in METHOD_ROLES.items():
+        if Role.PLAYER in roles and Role.SERVICE in roles:
+            auth.check_allowed(method, GATEWAY)
+        else:
+            with pytest.raises(PermissionDenied):
+                auth.check_allowed(method, EVERYONE)
+        if Role.SERVICE in roles:
+            auth.check_allowed(method, SHUFFLER)
+
+
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.AUDITOR])
+def test_staff_never_act_as_players_whatever_their_token_says(role: Role) -> None:
+    staff = Caller("olga", frozenset({role}), act_for=("*",))
+    with pytest.raises(PermissionDenied):
+        auth.acting_player(staff, "anna")
