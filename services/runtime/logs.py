@@ -28,11 +28,13 @@ _SECRET_KEY: Final = re.compile(
 """Keys that end in one of these words."""
 
 _CARD: Final = "[2-9TJQKA][cdhs]"
+_UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SECRET_TEXTS: Final = (
     re.compile(r"eyJ[\w-]{8,}\.[\w-]+\.[\w-]*"),  # JSON Web Token
     re.compile(r"[\w.+%-]+@[\w-]+(\.[\w-]+)+"),  # e-mail
     re.compile(r"\b\w+://[^\s/@]+@"),  # credentials in a URL
-    re.compile(rf"\b{_CARD}(?:[\s,]*{_CARD})+\b"),  # two or more cards
+    # Two or more cards; groups of hex digits in an id can look like them.
+    re.compile(rf"(?P<id>\b{_UUID}\b)|\b{_CARD}(?:[\s,]*{_CARD})+\b"),
     re.compile(rf"""(?:^|(?<=["'])){_CARD}(?:$|(?=["']))"""),  # one card alone or in quotes
     re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b"),  # IPv4
     re.compile(r"(?<![\w:])(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}(?![\w:])", re.IGNORECASE),  # IPv6
@@ -118,9 +120,13 @@ def _names_secret(key: str) -> bool:
     return _SECRET_KEY.search(key.lower().replace("-", "_")) is not None
 
 
+def _unless_an_id(found: re.Match[str]) -> str:
+    return found[0] if found.lastgroup == "id" else REMOVED
+
+
 def _clean_text(text: str) -> str:
     for pattern in _SECRET_TEXTS:
-        text = pattern.sub(REMOVED, text)
+        text = pattern.sub(_unless_an_id, text)
     return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}..."
 
 

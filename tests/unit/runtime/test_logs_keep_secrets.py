@@ -54,6 +54,13 @@ def test_what_is_no_secret_stays() -> None:
     assert logs.scrub(None, "info", dict(event)) == event
 
 
+def test_an_id_stays_whole_even_where_it_looks_like_cards() -> None:
+    entry = "4c5d2c3d-6c7d-8c9d-9d8c-2c3d4c5d6c7d"
+    event = {"entry": entry, "event": f"parked {entry}", "both": [entry, entry]}
+    assert logs.scrub(None, "info", dict(event)) == event
+    assert cleaned(event=f"{entry} holds 4c5d").count(logs.REMOVED) == 1
+
+
 def test_bytes_are_counted_and_long_texts_are_cut() -> None:
     assert logs.scrub(None, "info", {"blob": b"secret"}) == {"blob": "6 bytes"}
     assert len(cleaned(text="x" * 10_000)) < 5_000
