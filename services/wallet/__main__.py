@@ -11,6 +11,7 @@ from services.wallet.opening import LedgerDatabase
 from services.wallet.schedules import FOLDER, Schedules
 from services.wallet.server import SERVICE_NAME, WalletServicer
 from services.wallet.settings import WalletSettings
+from services.wallet.upkeep import Upkeep
 
 
 async def serve(settings: WalletSettings) -> int:
@@ -18,13 +19,16 @@ async def serve(settings: WalletSettings) -> int:
     ledger = LedgerDatabase(settings)
     own = settings.wallet_schedules_folder
     schedules = Schedules(FOLDER, own) if own else Schedules()
-    servicer = WalletServicer(ledger, schedules, settings.shards)
+    servicer = WalletServicer(ledger, schedules, settings)
+    upkeep = Upkeep(
+        ledger, every_s=settings.wallet_seal_every_seconds, time_zone=settings.time_zone
+    )
 
     async def register(server: aio.Server) -> Sequence[str]:
         wallet_pb2_grpc.add_WalletServiceServicer_to_server(servicer, server)
         return [SERVICE_NAME]
 
-    return await run(settings, register, background=[ledger.open], on_stop=ledger.close)
+    return await run(settings, register, background=[ledger.open, upkeep.run], on_stop=ledger.close)
 
 
 if __name__ == "__main__":

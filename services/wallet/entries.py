@@ -1,6 +1,7 @@
 """Entries of a shard's outbox, as the ledger sees them."""
 
 from collections.abc import Callable
+from datetime import datetime
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -54,6 +55,13 @@ class Hand(NamedTuple):
     """(sitting id, signed minor units)."""
     rake: int
     """Minor units to the house."""
+    dealt_in: tuple[tuple[str, int], ...] = ()
+    """(sitting id, minor units that he put into the pots); none for a void hand."""
+    game: int = 0
+    """The contract's number."""
+    stake: str = ""
+    """Its name."""
+    ended: datetime | None = None
 
 
 class CashOut(NamedTuple):
@@ -124,3 +132,18 @@ def check_hand(hand: Hand) -> None:
         raise Unpostable("SUM_NOT_ZERO")
     if len({sitting for sitting, _ in hand.nets}) != len(hand.nets):
         raise Unpostable("SITTING_TWICE")
+    if hand.dealt_in:
+        _check_shares(hand)
+
+
+def _check_shares(hand: Hand) -> None:
+    put_in = dict(hand.dealt_in)
+    if len(put_in) != len(hand.dealt_in):
+        raise Unpostable("SITTING_TWICE")
+    if not 0 <= min(put_in.values()) <= max(put_in.values()) <= AMOUNT_MAX:
+        raise Unpostable("BAD_AMOUNT")
+    # Nobody loses more than he put in, and nobody wins or loses who was not dealt in.
+    if any(net < -put_in.get(sitting, -1) for sitting, net in hand.nets):
+        raise Unpostable("SHARES_DIFFER")
+    if hand.rake > sum(put_in.values()):
+        raise Unpostable("SHARES_DIFFER")

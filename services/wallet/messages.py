@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from typing import cast
 
 from doorcard.game.v1 import game_pb2
@@ -13,6 +14,7 @@ from services.game.pots import Pot
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_player_id, check_request_id, check_uuid
 from services.runtime.shards import shard_of
+from services.wallet import pages
 from services.wallet.entries import (
     CashOut,
     Commit,
@@ -23,6 +25,7 @@ from services.wallet.entries import (
     Progress,
     Release,
 )
+from services.wallet.ledger import rake_report, verify
 from services.wallet.ledger.lookup import PURPOSES, AccountRow, Found
 from services.wallet.ledger.parked import Held
 from services.wallet.ledger.reservations import Reservation
@@ -32,6 +35,12 @@ from services.wallet.money import check_amount, check_currency
 from services.wallet.rake import Cap, Rounding, Schedule
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+STAKE_MAX = 64
+"""Characters of a stake's name that are kept."""
+_QUOTED = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r", "\0": None})
+"""As COPY wants texts."""
+_GAMES = frozenset(game_pb2.Game.values())
 
 _ROUNDINGS = {
     pb.RAKE_ROUNDING_UNSPECIFIED: Rounding.DOWN,
@@ -65,9 +74,7 @@ def _work_of(
             return Malformed("WRONG_SHARD")
         match message.WhichOneof("entry"):
             case "hand":
-                hand = message.hand
-                nets = tuple([(net.sitting_id, net.amount) for net in hand.nets])
-                return Hand(_uuid(hand.hand_id, "hand_id"), nets, hand.rake)
+                return _hand_of(message.hand)
             case "commit":
                 return Commit(_uuid(message.commit.reservation_id, "reservation_id"))
             case "release":
@@ -78,6 +85,23 @@ def _work_of(
     except InvalidArgument:
         return Malformed("BAD_ID")
     return Malformed("UNKNOWN_ENTRY")
+
+
+def _hand_of(hand: pb.HandSettlement) -> Hand:
+    """Raises InvalidArgument for a hand id that is none."""
+    ended = None
+    if hand.HasField("ended"):
+        with suppress(InvalidArgument):
+            ended = time_of(hand.ended, "ended")
+    return Hand(
+        _uuid(hand.hand_id, "hand_id"),
+        tuple([(net.sitting_id, net.amount) for net in hand.nets]),
+        hand.rake,
+        tuple([(share.sitting_id, share.contributed) for share in hand.dealt_in]),
+        hand.game if hand.game in _GAMES else 0,
+        hand.stake[:STAKE_MAX].translate(_QUOTED),
+        ended,
+    )
 
 
 def _uuid(value: str, field: str) -> str:
@@ -232,6 +256,53 @@ def account_message(account: AccountRow) -> pb.Account:
 
 def _number_text(number: int | None) -> str:
     return "" if number is None else str(number)
+
+
+def verified_message(page: verify.Page) -> pb.VerifyLedgerResponse:
+    """A part of the ledger that was looked at."""
+    return pb.VerifyLedgerResponse(
+        faults=[
+            pb.LedgerFault(
+                kind=cast("pb.FaultKind.ValueType", each.kind),
+                seal=each.seal,
+                row=each.row,
+                detail=each.detail,
+            )
+            for each in page.findings
+        ],
+        seals=page.seals,
+        rows=page.rows,
+        accounts=page.accounts,
+        last_seal=page.last.number,
+        last_hash=page.last.hash,
+        unsealed=page.unsealed,
+        next_page_token=pages.ledger_token(page.next),
+    )
+
+
+def rake_message(line: rake_report.Line) -> pb.RakeLine:
+    """A line of a rake report."""
+    return pb.RakeLine(
+        day=line.day,
+        game=cast("game_pb2.Game.ValueType", line.game),
+        stake=line.stake,
+        table_id=line.table_id,
+        player_id=line.player_id,
+        hands=line.hands,
+        rake=line.rake,
+        dealt_thousandths=line.dealt,
+        contributed_thousandths=line.contributed,
+    )
+
+
+def day_of(text: str, field: str) -> date | None:
+    """A day as YYYY-MM-DD; None for an empty text. Raises InvalidArgument."""
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007 (a day has no zone)
+    except ValueError:
+        raise InvalidArgument.of_field(field, "must be YYYY-MM-DD", "BAD_DAY") from None
 
 
 def timestamp_of(at: datetime) -> Timestamp:

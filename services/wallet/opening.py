@@ -44,6 +44,11 @@ class LedgerDatabase:
             ) from None
         return self._database
 
+    async def wait_until_open(self) -> Database:
+        """The database, however long that takes."""
+        await self._opened.wait()
+        return self._database
+
     async def open(self) -> None:
         """Bring the schema up and check the room; runs until it is cancelled.
 

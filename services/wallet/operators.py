@@ -1,5 +1,6 @@
 """The part of the contract that is for operators and auditors: corrections and oversight."""
 
+from datetime import date
 from typing import Any, Final
 
 from doorcard.wallet.v1 import wallet_pb2 as pb
@@ -12,13 +13,17 @@ from services.runtime.logs import logger
 from services.runtime.shards import shard_of
 from services.wallet import messages, pages
 from services.wallet.entries import Entry
-from services.wallet.ledger import closing, corrections, lookup, parked
+from services.wallet.ledger import closing, corrections, lookup, parked, rake_report, verify
+from services.wallet.ledger.rake_report import Grouping
 from services.wallet.money import check_change, check_currency
 from services.wallet.opening import LedgerDatabase
 
 REASON_MAX: Final = 256
 ACCOUNTS_PAGE: Final = 100
 PARKED_PAGE: Final = 100
+REPORT_PAGE: Final = 100
+HASH_BYTES: Final = 32
+GROUPINGS: Final[frozenset[int]] = frozenset(map(int, Grouping))
 
 Context = aio.ServicerContext[Any, Any]
 
@@ -140,6 +145,45 @@ class OperatorMethods:
         )
         logger.warning("parked_resolved", table=resolved.table_id, entry=entry_id, by=who)
         return pb.ResolveParkedEntryResponse(entry=messages.held_message(resolved))
+
+    async def VerifyLedger(  # noqa: N802
+        self, request: pb.VerifyLedgerRequest, _context: Context
+    ) -> pb.VerifyLedgerResponse:
+        known = verify.Known(request.known_seal, request.known_hash)
+        if known.number < 0 or (known.number > 0) != (len(known.hash) == HASH_BYTES):
+            raise InvalidArgument.of_field(
+                "known_hash", f"{HASH_BYTES} bytes beside a number above 0", "BAD_SEAL"
+            )
+        page = await verify.page(
+            await self._ledger.opened(), pages.ledger_position(request.page_token), known
+        )
+        for each in page.findings:
+            logger.error("ledger_tampered", row=each.row, seal=each.seal)
+        return messages.verified_message(page)
+
+    async def ReportRake(  # noqa: N802
+        self, request: pb.ReportRakeRequest, _context: Context
+    ) -> pb.ReportRakeResponse:
+        if request.by not in GROUPINGS:
+            raise InvalidArgument.of_field("by", "day, stake, table or player", "BAD_GROUPING")
+        question = rake_report.Question(
+            by=Grouping(request.by),
+            currency=check_currency(request.currency),
+            first_day=messages.day_of(request.first_day, "first_day") or date.min,
+            last_day=messages.day_of(request.last_day, "last_day") or date.max,
+            table_id=check_uuid(request.table_id, "table_id") if request.table_id else "",
+            player_id=check_player_id(request.player_id) if request.player_id else "",
+        )
+        size = pages.page_size(request.page_size, REPORT_PAGE)
+        report = await rake_report.report(
+            await self._ledger.opened(), question, pages.text_position(request.page_token), size + 1
+        )
+        last = report.lines[size - 1] if len(report.lines) > size else None
+        return pb.ReportRakeResponse(
+            lines=[messages.rake_message(each) for each in report.lines[:size]],
+            next_page_token=pages.text_token(last and rake_report.key_of(question.by, last)),
+            complete_until=messages.timestamp_of(report.complete_until),
+        )
 
 
 def check_reason(reason: str) -> str:

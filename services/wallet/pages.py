@@ -8,8 +8,10 @@ from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_uuid
 from services.wallet.ledger.parked import Held
 from services.wallet.ledger.reservations import Reservation
+from services.wallet.ledger.verify import Position
 
 SIZE_MAX: Final = 500
+TEXT_MAX: Final = 128
 _NUMBER: Final = re.compile("[0-9]{1,18}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -74,6 +76,41 @@ def parked_position(token: str) -> tuple[int, int, int]:
         raise bad_token()
     shard, epoch, seq = map(int, token.split("."))
     return shard, epoch, seq
+
+
+def ledger_token(position: Position | None) -> str:
+    """The next page of a verification; empty after the last one."""
+    if position is None:
+        return ""
+    if position.accounts:
+        return f"a.{position.after}"
+    return f"s.{position.after}.{position.hash.hex()}"
+
+
+def ledger_position(token: str) -> Position:
+    """The beginning of the chain for the first page. Raises InvalidArgument."""
+    if not token:
+        return Position()
+    if re.fullmatch(r"a\.[0-9]{1,18}", token):
+        return Position(True, int(token[2:]))
+    if re.fullmatch(r"s\.[0-9]{1,18}\.[0-9a-f]{64}", token):
+        _, number, digest = token.split(".")
+        return Position(False, int(number), bytes.fromhex(digest))
+    raise bad_token()
+
+
+def text_token(key: str | None) -> str:
+    """The next page begins after this key, which may be any text; empty after the last page."""
+    return "" if key is None else f".{key}"
+
+
+def text_position(token: str) -> str | None:
+    """None for the first page. Raises InvalidArgument."""
+    if not token:
+        return None
+    if not token.startswith(".") or len(token) > TEXT_MAX or "\0" in token:
+        raise bad_token()
+    return token[1:]
 
 
 def bad_token() -> InvalidArgument:

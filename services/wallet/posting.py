@@ -26,6 +26,8 @@ from services.wallet.entries import (
 from services.wallet.money import AMOUNT_MAX, CURRENCIES
 
 BEHIND_PARKED = "BEHIND_PARKED"
+NULL = r"\N"
+"""Nothing, in PostgreSQL's notation for COPY."""
 
 _HAND, _RAKE, _BUY_IN = map(int, (Kind.HAND, Kind.RAKE, Kind.BUY_IN))
 
@@ -81,6 +83,12 @@ among the two, if any, and its balance after. Plain tuples: there are thousands 
 """
 
 
+HandRow = tuple[int, str, int, str, str, int, str, str]
+"""Journal number, currency, game, stake, time of its end in PostgreSQL's notation, rake; then the
+players' accounts and what each put in, as arrays in PostgreSQL's notation.
+"""
+
+
 @dataclass(slots=True)
 class Posting:
     """Posts entries and collects the rows to write.
@@ -96,6 +104,7 @@ class Posting:
     numbers: Iterator[int]
     journal: list[JournalRow] = field(default_factory=list)
     transfers: list[TransferRow] = field(default_factory=list)
+    hands: list[HandRow] = field(default_factory=list)
     balances: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     """Account id -> change of its balance."""
     set_aside: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -157,8 +166,22 @@ class Posting:
         for escrow, net in moved:
             if not 0 <= escrow.balance + net <= AMOUNT_MAX:
                 raise Unpostable("ESCROW_OVERDRAWN" if net < 0 else "BALANCE_LIMIT")
+        players = [self._escrow(entry, sitting).player for sitting, _ in hand.dealt_in]
         control, house = self.houses[entry.currency]
         number = self._enter(_HAND, entry, hand.hand_id)
+        if players or hand.rake:
+            self.hands.append(
+                (
+                    number,
+                    entry.currency,
+                    hand.game,
+                    hand.stake,
+                    hand.ended.isoformat() if hand.ended else NULL,
+                    hand.rake,
+                    array(players),
+                    array(put_in for _, put_in in hand.dealt_in),
+                )
+            )
         line = 0
         # The control account ends where it began, so its balance is not touched.
         for escrow, net in moved:
@@ -261,3 +284,8 @@ class Posting:
         self.balances[debit] -= amount
         self.balances[credit] += amount
         self.transfers.append((number, 0, debit, credit, amount, kind, player.id, player.balance))
+
+
+def array(values: Iterable[int]) -> str:
+    """Numbers in PostgreSQL's notation: far cheaper to make than a list parameter."""
+    return f"{{{','.join(map(str, values))}}}"

@@ -31,6 +31,7 @@ from services.wallet.money import check_amount, check_currency
 from services.wallet.opening import LedgerDatabase
 from services.wallet.operators import OperatorMethods
 from services.wallet.schedules import Schedules
+from services.wallet.settings import WalletSettings
 
 SERVICE_NAME: Final = "doorcard.wallet.v1.WalletService"
 REFERENCE_MAX: Final = 128
@@ -48,10 +49,13 @@ PARKED: Final = Counter(
 class WalletServicer(OperatorMethods, wallet_pb2_grpc.WalletServiceServicer):
     """Checks the fields of requests and who may ask, and hands over to the ledger."""
 
-    def __init__(self, ledger: LedgerDatabase, schedules: Schedules, shards_of_room: int) -> None:
+    def __init__(
+        self, ledger: LedgerDatabase, schedules: Schedules, settings: WalletSettings
+    ) -> None:
         self._ledger = ledger
         self._schedules = schedules
-        self._shards = shards_of_room
+        self._shards = settings.shards
+        self._time_zone = settings.time_zone
 
     async def Deposit(  # noqa: N802 (the contract's name)
         self, request: pb.DepositRequest, _context: Context
@@ -209,7 +213,8 @@ class WalletServicer(OperatorMethods, wallet_pb2_grpc.WalletServiceServicer):
         self, request: pb.GetTotalsRequest, _context: Context
     ) -> pb.GetTotalsResponse:
         currency = check_currency(request.currency)
-        found = await totals.totals(await self._ledger.opened(), currency)
+        read = totals.recount if request.recount else totals.totals
+        found = await read(await self._ledger.opened(), currency)
         return pb.GetTotalsResponse(**found._asdict())
 
     async def AssessRake(  # noqa: N802
@@ -235,7 +240,7 @@ class WalletServicer(OperatorMethods, wallet_pb2_grpc.WalletServiceServicer):
     ) -> pb.GetRoomSettingsResponse:
         # Only once the ledger has agreed to it is the number the room's.
         await self._ledger.opened()
-        return pb.GetRoomSettingsResponse(shards=self._shards)
+        return pb.GetRoomSettingsResponse(shards=self._shards, time_zone=self._time_zone)
 
     def _shard(self, shard: int) -> int:
         if not 0 <= shard < self._shards:

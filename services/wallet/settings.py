@@ -1,8 +1,9 @@
 """What the wallet reads from the environment."""
 
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 
 from services.runtime.settings import LOOPBACK, PORTS, ServiceSettings
 
@@ -28,3 +29,20 @@ class WalletSettings(ServiceSettings):
 
     shards: int = Field(default=8, ge=1, le=16_384)
     """Shards of the room, fixed for its life; another number than the ledger's is refused."""
+
+    wallet_seal_every_seconds: float = Field(default=2.0, gt=0, le=60)
+    """Between two rounds of sealing what was written and auditing balances."""
+
+    time_zone: str = "UTC"
+    """IANA name of the time zone of the room's days, by which rake is reported; a change holds from
+    then on.
+    """
+
+    @field_validator("time_zone", mode="after")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError("is no IANA time zone") from None
+        return value

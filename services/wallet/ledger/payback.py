@@ -10,10 +10,9 @@ from services.runtime.ids import uuid5_of
 from services.runtime.postgres import Connection, Database
 from services.wallet.entries import CashOut, Entry, Kind
 from services.wallet.ledger import requests, settlement, shards
-from services.wallet.ledger.accounts import numbers
 from services.wallet.ledger.requests import Asked
 from services.wallet.ledger.shards import SittingEscrow
-from services.wallet.posting import BEHIND_PARKED, Posting
+from services.wallet.posting import BEHIND_PARKED, Posting, array
 
 SITTINGS_MAX: Final = 500
 
@@ -104,6 +103,6 @@ async def _remember(
                 requests.PAY_BACK,
                 [each.id for each in paid],
                 [each.content for each in paid],
-                numbers(entries[each.id] for each in paid),
+                array(entries[each.id] for each in paid),
             ),
         )

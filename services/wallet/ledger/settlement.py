@@ -26,9 +26,16 @@ from services.wallet.entries import (
     State,
 )
 from services.wallet.ledger import accounts, shards
-from services.wallet.ledger.accounts import numbers
 from services.wallet.money import CURRENCIES
-from services.wallet.posting import HouseAccounts, JournalRow, Posting, Reservation, TransferRow
+from services.wallet.posting import (
+    HandRow,
+    HouseAccounts,
+    JournalRow,
+    Posting,
+    Reservation,
+    TransferRow,
+    array,
+)
 
 _REFUSED_BY_DATABASE = (psycopg.IntegrityError, psycopg.DataError)
 _REASONS = {"journal_hand": "HAND_SETTLED_BEFORE"}
@@ -147,7 +154,12 @@ async def load(connection: Connection, shard: int, entries: Sequence[Entry]) -> 
     works = [entry.work for entry in entries]
     reservation_ids = [work.reservation_id for work in works if isinstance(work, Commit | Release)]
     cashed_out = {work.sitting_id for work in works if isinstance(work, CashOut)}
-    in_hands = {sitting for work in works if isinstance(work, Hand) for sitting, _ in work.nets}
+    in_hands = {
+        sitting
+        for work in works
+        if isinstance(work, Hand)
+        for sitting, _ in work.dealt_in + work.nets
+    }
     currencies = {entry.currency for entry in entries if isinstance(entry.work, Hand)}
     async with connection.pipeline():
         parked_tables = await _parked_tables(connection, shard)
@@ -163,7 +175,7 @@ async def load(connection: Connection, shard: int, entries: Sequence[Entry]) -> 
             connection,
             {each.player for each in escrow if each.owner in cashed_out or each.id in bought_in},
         )
-        drawn = await _draw_numbers(connection, len(entries))
+        drawn = await _draw_array(connection, len(entries))
         loaded = [*escrow, *await locked.fetchall()]
         houses = dict(await found_houses.fetchall())
         for currency in sorted((currencies & CURRENCIES) - houses.keys()):
@@ -195,7 +207,7 @@ async def _reservations(
     )
 
 
-async def _draw_numbers(connection: Connection, count: int) -> AsyncCursor[int]:
+async def _draw_array(connection: Connection, count: int) -> AsyncCursor[int]:
     cursor = connection.cursor(row_factory=scalar_row)
     return await cursor.execute(
         "SELECT nextval('journal_id_seq') FROM generate_series(1, %s)", (count,)
@@ -233,8 +245,8 @@ def _reservation_row(reservation_id: str, state: int, *rest: Any) -> Reservation
 
 
 class _Copied(NamedTuple):
-    """How rows travel into a table. They hold nothing but numbers, UUIDs and None, so that none
-    needs quoting.
+    """How rows travel into a table. They hold nothing but numbers, UUIDs, None and what was quoted
+    beforehand, so that none needs quoting here.
     """
 
     statement: str
@@ -252,8 +264,14 @@ _TRANSFERS: Final = _Copied(
 )
 
 
+_HANDS: Final = _Copied(
+    "COPY hands (entry, currency, game, stake, ended, rake, players, contributed) FROM STDIN",
+    "%d\t%s\t%d\t%s\t%s\t%d\t%s\t%s\n",
+)
+
+
 async def _copy(
-    connection: Connection, into: _Copied, rows: Iterable[JournalRow | TransferRow]
+    connection: Connection, into: _Copied, rows: Iterable[JournalRow | TransferRow | HandRow]
 ) -> None:
     """By far the fastest way in."""
     async with connection.cursor().copy(into.statement) as copying:
@@ -266,6 +284,8 @@ async def write(connection: Connection, posting: Posting) -> None:
         await _copy(connection, _JOURNAL, posting.journal)
     if posting.transfers:
         await _copy(connection, _TRANSFERS, posting.transfers)
+    if posting.hands:
+        await _copy(connection, _HANDS, posting.hands)
     async with connection.pipeline():
         if posting.balances or posting.set_aside:
             await accounts.change(connection, posting.balances, posting.set_aside)
@@ -283,7 +303,7 @@ async def _end_reservations(connection: Connection, posting: Posting) -> None:
         "UPDATE reservations SET state = new_state, ended_by = entry_id, ended = now()"
         " FROM unnest(%s::uuid[], %s::smallint[], %s::uuid[])"
         " AS over (reservation_id, new_state, entry_id) WHERE id = reservation_id",
-        (list(ids), numbers(states), list(entry_ids)),
+        (list(ids), array(states), list(entry_ids)),
     )
 
 
@@ -309,7 +329,7 @@ async def _write_parked(connection: Connection, shard: int, epoch: int, posting:
         (
             shard,
             epoch,
-            numbers(entry.seq for entry in entries),
+            array(entry.seq for entry in entries),
             [entry.entry_id for entry in entries],
             [entry.table_id for entry in entries],
             [reason for _, reason in posting.parked],

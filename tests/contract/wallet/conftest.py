@@ -14,6 +14,7 @@ from doorcard.wallet.v1 import wallet_pb2_grpc
 from grpc import aio
 
 from services.runtime.errors import DoorcardError
+from services.runtime.postgres import Database
 from services.runtime.schema import upgrade
 from services.runtime.server import serving
 from services.runtime.shards import shard_of
@@ -21,6 +22,7 @@ from services.wallet.opening import MIGRATIONS, LedgerDatabase
 from services.wallet.schedules import Schedules
 from services.wallet.server import SERVICE_NAME, WalletServicer
 from services.wallet.settings import WalletSettings
+from services.wallet.upkeep import Upkeep
 from tests.conftest import Room
 from tests.postgres import Cluster
 
@@ -185,6 +187,32 @@ class Wallet:
         )
         return answer.entry
 
+    async def upkeep(self, rounds: int = 2, time_zone: str = "UTC") -> None:
+        """Seal everything there is and audit every account, as a second wallet would."""
+        database = Database(self.url, "upkeep")
+        await database.open()
+        try:
+            keeper = Upkeep(LedgerDatabase(WalletSettings()), every_s=1, time_zone=time_zone)
+            for _ in range(rounds):
+                await keeper.round(database)
+        finally:
+            await database.close()
+
+    async def verify(self, **fields: Any) -> list[pb.VerifyLedgerResponse]:
+        """Every page."""
+        pages: list[pb.VerifyLedgerResponse] = []
+        token = ""
+        while not pages or token:
+            request = pb.VerifyLedgerRequest(page_token=token, **fields)
+            pages.append(await self.call("VerifyLedger", request, "audrey", ["auditor"]))
+            token = pages[-1].next_page_token
+        return pages
+
+    async def faults(self, **fields: Any) -> list[tuple[int, str]]:
+        """(kind, row) of everything that is not as it was written."""
+        pages = await self.verify(**fields)
+        return [(each.kind, each.row) for page in pages for each in page.faults]
+
     async def inspect(self, shard: int = SHARD) -> pb.InspectEscrowResponse:
         answer: pb.InspectEscrowResponse = await self.call(
             "InspectEscrow", pb.InspectEscrowRequest(shard=shard), *SERVICE
@@ -209,15 +237,15 @@ class Wallet:
         )
         return answer
 
-    async def totals(self, currency: str = "EUR") -> pb.GetTotalsResponse:
-        answer: pb.GetTotalsResponse = await self.call(
-            "GetTotals", pb.GetTotalsRequest(currency=currency), *OPERATOR
-        )
+    async def totals(self, currency: str = "EUR", *, recount: bool = False) -> pb.GetTotalsResponse:
+        request = pb.GetTotalsRequest(currency=currency, recount=recount)
+        answer: pb.GetTotalsResponse = await self.call("GetTotals", request, *OPERATOR)
         return answer
 
     async def sound(self, currency: str = "EUR") -> pb.GetTotalsResponse:
-        """Totals that add up."""
+        """Totals that add up, and are the same when everything is counted anew."""
         found = await self.totals(currency)
+        assert found == await self.totals(currency, recount=True)
         held = found.players + found.escrow + found.house
         assert found.deposits - found.withdrawals == held, found
         assert found.balance_difference == 0
@@ -302,17 +330,24 @@ def start(room: Room, ledger_url: str) -> Start:
         url: str = ledger_url, *, opens: bool = True, **fields: Any
     ) -> AsyncIterator[Wallet]:
         settings = room.settings(
-            WalletSettings, wallet_database_url=url, **{"shards": SHARDS, **fields}
+            WalletSettings,
+            wallet_database_url=url,
+            **{"shards": SHARDS, "wallet_seal_every_seconds": 60, **fields},
         )
         ledger = LedgerDatabase(settings)
-        servicer = WalletServicer(ledger, Schedules(), settings.shards)
+        servicer = WalletServicer(ledger, Schedules(), settings)
+        upkeep = Upkeep(
+            ledger, every_s=settings.wallet_seal_every_seconds, time_zone=settings.time_zone
+        )
 
         async def register(server: aio.Server) -> list[str]:
             wallet_pb2_grpc.add_WalletServiceServicer_to_server(servicer, server)
             return [SERVICE_NAME]
 
         async with (
-            serving(settings, register, background=[ledger.open], on_stop=ledger.close) as running,
+            serving(
+                settings, register, background=[ledger.open, upkeep.run], on_stop=ledger.close
+            ) as running,
             aio.insecure_channel(running.address) as channel,
         ):
             if opens:

@@ -42,6 +42,12 @@ async def some_history(wallet: Wallet) -> None:
         "UPDATE room SET shards = 9",
         "DELETE FROM parked",
         "UPDATE parked SET content = ''",
+        "UPDATE seals SET rows = rows + 1",
+        "DELETE FROM seals",
+        "TRUNCATE seals",
+        "UPDATE hands SET rake = 0",
+        "DELETE FROM hands",
+        "UPDATE tables SET currency = 'USD'",
         "UPDATE accounts SET balance = -1 WHERE purpose = 'player'",
         "UPDATE accounts SET balance = -1 WHERE purpose = 'escrow'",
         "UPDATE accounts SET pending = balance + 1 WHERE purpose = 'player'",
@@ -52,6 +58,7 @@ async def some_history(wallet: Wallet) -> None:
 async def test_the_database_itself_refuses(start: Start, statement: str) -> None:
     async with start() as wallet:
         await some_history(wallet)
+        await wallet.upkeep()
         with pytest.raises(psycopg.IntegrityError):
             wallet.sql(statement)
         await wallet.sound()
@@ -74,4 +81,15 @@ async def test_a_rewritten_ledger_shows_a_difference(
     async with start() as wallet:
         await some_history(wallet)
         wallet.sql(f"SET session_replication_role = replica; {statement}")
+        assert (await wallet.totals(recount=True)).balance_difference == difference
+        await wallet.upkeep()
         assert (await wallet.totals()).balance_difference == difference
+
+
+async def test_a_difference_that_was_put_right_is_forgotten(start: Start) -> None:
+    async with start() as wallet:
+        await some_history(wallet)
+        for change, difference in ((7, 7), (-4, 3), (-3, 0)):
+            wallet.sql(f"UPDATE accounts SET balance = balance + {change} WHERE owner = 'carl'")
+            await wallet.upkeep()
+            assert (await wallet.totals()).balance_difference == difference
