@@ -84,7 +84,9 @@ class Move(NamedTuple):
     kind: int
     """One of `ActionKind`; 0 where he ran out of time."""
     amount: int
-    """The total of a wager that the rules offer, where the record has another for it; else 0."""
+    """The total of a wager as the rules offer it, even where the record has only what an opponent
+    could match; else 0.
+    """
 
 
 class Difference(Exception):  # noqa: N818 (what was found, not a fault of the program)

@@ -1,19 +1,24 @@
 """`doorcard replay`: recorded hands played again under the rules, compared and explained."""
 
+import asyncio
+import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from rich.console import Console
 
 from services.game.phh import PhhError, RecordedHand, parse_phh
 from services.game.replay import Replayed, explained, replay
+from services.game.staging import Staging, UnstageableError, stage
 from services.game.story import Remark, remark_entry
 from services.local.explanation import print_explanation
+from services.local.supervisor import StartFailedError
+from services.local.through_services import NotInstalledError, play_through_services
 
 FILE_BYTES_MAX: Final = 1_000_000
 
@@ -24,6 +29,18 @@ class Exit(IntEnum):
     RIGHT = 0
     DIFFERENT = 1
     UNREADABLE = 2
+
+
+class Options(NamedTuple):
+    """How files are to be read."""
+
+    rulebook: str = ""
+    """Goes before the file's own and its room's."""
+    lenient_amounts: bool = False
+    explain: bool = False
+
+
+PLAIN: Final = Options()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,42 +94,84 @@ def replay_command(
     explain: Annotated[
         bool, typer.Option("--explain", help="Tell each hand with the rule behind every step.")
     ] = False,
+    through_services: Annotated[
+        bool,
+        typer.Option(
+            "--through-services", help="Play the hands in a room of its own, over gRPC, as well."
+        ),
+    ] = False,
 ) -> None:
     """Replay recorded hands (PHH) and compare every action, pot and stack with the rules.
 
-    Exit status: 0 all right, 1 a difference, 2 a file cannot be read.
+    Exit status: 0 all right, 1 a difference, 2 a file cannot be read, or the room does not start.
     """
     console = Console()
     worst = Exit.RIGHT
-    for file in files:
-        judged = judge(file, rulebook=rulebook, lenient_amounts=lenient_amounts, explain=explain)
+    options = Options(rulebook, lenient_amounts, explain)
+    hands: Iterable[Judged] = (judge(file, options) for file in files)
+    if through_services:
+        try:
+            hands = judge_through_services(list(hands), options)
+        except (NotInstalledError, StartFailedError) as error:
+            typer.echo(f"through the services: {error}", err=True)
+            raise typer.Exit(Exit.UNREADABLE) from None
+    for judged in hands:
         worst = max(worst, judged.status)
         if as_json:
             typer.echo(json.dumps(judged.entry))
             continue
         if judged.recorded and judged.remarks is not None:
-            print_explanation(str(file), judged.recorded, judged.remarks, console)
+            print_explanation(str(judged.file), judged.recorded, judged.remarks, console)
         typer.echo(judged.line, err=judged.status is Exit.UNREADABLE)
     raise typer.Exit(worst)
 
 
-def judge(
-    file: Path, *, rulebook: str = "", lenient_amounts: bool = False, explain: bool = False
-) -> Judged:
-    """Replay one file. explain: with a remark for each step; stacks at the end may be missing."""
+def judge(file: Path, options: Options = PLAIN) -> Judged:
+    """Replay one file. Where it is explained, stacks at the end may be missing."""
+    rulebook, lenient = options.rulebook, options.lenient_amounts
+    remarks: Sequence[Remark] | None = None
     try:
-        recorded = parse_phh(_text_of(file), to_compare=not explain)
-        remarks: Sequence[Remark] | None = None
-        if explain:
-            replayed, remarks = explained(
-                recorded, rulebook=rulebook, lenient_amounts=lenient_amounts
-            )
+        recorded = parse_phh(_text_of(file), to_compare=not options.explain)
+        if options.explain:
+            replayed, remarks = explained(recorded, rulebook=rulebook, lenient_amounts=lenient)
         else:
-            replayed = replay(recorded, rulebook=rulebook, lenient_amounts=lenient_amounts)
+            replayed = replay(recorded, rulebook=rulebook, lenient_amounts=lenient)
     except PhhError as unreadable:
         return Judged(file, Exit.UNREADABLE, Replayed("", 0), unreadable=unreadable)
-    status = Exit.RIGHT if replayed.ok else Exit.DIFFERENT
-    return Judged(file, status, replayed, recorded, remarks=remarks)
+    return Judged(file, _status(replayed), replayed, recorded, remarks=remarks)
+
+
+def judge_through_services(hands: Sequence[Judged], options: Options) -> list[Judged]:
+    """Play the hands that are right in a room as well; what came out there is judged.
+
+    Raises NotInstalledError, StartFailedError.
+    """
+    judged = list(hands)
+    stagings: dict[int, Staging] = {}
+    for index, hand in enumerate(judged):
+        if hand.recorded is None or hand.status is not Exit.RIGHT:
+            continue
+        try:
+            stagings[index] = stage(
+                hand.recorded,
+                rulebook=options.rulebook,
+                lenient_amounts=options.lenient_amounts,
+            )
+        except UnstageableError as error:
+            judged[index] = _again(hand, Replayed(f"not through the services: {error}", 0))
+    if stagings:
+        found = asyncio.run(play_through_services(list(stagings.values())))
+        for index, replayed in zip(stagings, found, strict=True):
+            judged[index] = _again(judged[index], replayed)
+    return judged
+
+
+def _again(hand: Judged, replayed: Replayed) -> Judged:
+    return dataclasses.replace(hand, status=_status(replayed), replayed=replayed)
+
+
+def _status(replayed: Replayed) -> Exit:
+    return Exit.RIGHT if replayed.ok else Exit.DIFFERENT
 
 
 def _text_of(file: Path) -> str:
