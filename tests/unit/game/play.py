@@ -1,16 +1,11 @@
-"""Ways to play a hand in a test: a room without services, and recorded cases."""
+"""Ways to play a hand in a test: a room without services."""
 
 import random
-import tomllib
 from collections.abc import Callable, Sequence
-from copy import copy
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from services.game.cards import parse_cards
-from services.game.events import Event, EventKind
+from services.game.events import Event
 from services.game.hand import (
     Act,
     ActionKind,
@@ -19,7 +14,6 @@ from services.game.hand import (
     HandSetup,
     Legal,
     Rake,
-    Refused,
     Showdown,
 )
 from services.game.rulebook import Rulebook, Stake, shipped
@@ -164,74 +158,3 @@ def finish(hand: Hand, rake: Sequence[int] = ()) -> None:
         hand.rake(rake or [0] * len(hand.want.pots))
     if isinstance(hand.want, Showdown):
         hand.settle(divide(hand.want, hand.setup.rulebook))
-
-
-class Recorded:
-    """A recorded hand, action by action; `tests/hands/cases` has what is examined."""
-
-    def __init__(self, path: Path) -> None:
-        self.record = record = tomllib.loads(path.read_text())
-        rules = shipped(record["_rulebook"]).with_house(**record["_house"])
-        ante, bring_in = record["antes"][0], record["bring_in"]
-        bets = Stake("recorded", ante, bring_in, record["small_bet"], record["big_bet"], 1, 0)
-        stacks = tuple(record["starting_stacks"])
-        seats = tuple(range(len(stacks)))
-        self.hand = Hand(HandSetup(rules, bets, seats, stacks, seats[-1]))
-        self.hand.start()
-        self.dealt: list[tuple[int, int]] = []
-
-    def play(self) -> None:
-        """Plays all of it, trying what must be accepted and what must be refused on the way."""
-        time_outs = self.record.get("_time_out", [])
-        for index, action in enumerate(self.record["actions"]):
-            words = action.split()
-            answered = index in time_outs and not any(
-                event[0] is EventKind.PROTECTED for event in self.hand.time_out()
-            )
-            if not answered:
-                self.try_what_is_recorded(index)
-                if words[1] != "sm":
-                    self.take(words)
-        finish(self.hand)
-
-    def try_what_is_recorded(self, index: int) -> None:
-        """The `_legal` and `_illegal` actions of this place, each on a copy."""
-        for place, action in self.record.get("_legal", []):
-            if place == index:
-                self.copy().take(action.split())
-        for place, action in self.record.get("_illegal", []):
-            if place == index:
-                before = len(self.hand.inputs)
-                with pytest.raises(Refused):
-                    self.take(action.split(), spare=True)
-                assert len(self.hand.inputs) == before, action
-
-    def copy(self) -> "Recorded":
-        """Another one in the same place."""
-        other = copy(self)
-        other.hand = Hand.replay(self.hand.setup, self.hand.inputs)
-        other.dealt = []
-        return other
-
-    def take(self, words: list[str], spare: bool = False) -> None:
-        """One recorded action. Cards wait until all that are wanted are there; with `spare` the
-        missing ones are made up."""
-        if words[0] != "d":
-            _act(self.hand, words)
-            return
-        want = self.hand.want
-        seat = -1 if words[1] == "db" else int(words[2][1:]) - 1
-        if not isinstance(want, Deal) or seat not in dict(want.cards):
-            raise Refused("NO_DEAL_WANTED", "3 streets", f"no card for {words[1:-1]} is wanted")
-        dealt = [*self.dealt, *((seat, card) for card in parse_cards(words[-1]))]
-        rows = {place: [card for s, card in dealt if s == place] for place in dict(want.cards)}
-        if spare:
-            unseen = iter(unseen_cards(self.hand))
-            for place, _ in want.cards:
-                rows[place].append(next(unseen))
-        elif len(dealt) < len(want.cards):
-            self.dealt = dealt
-            return
-        queues = {place: iter(cards) for place, cards in rows.items()}
-        self.hand.deal([next(queues[place]) for place, _ in want.cards])
-        self.dealt = []
