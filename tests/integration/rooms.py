@@ -34,7 +34,7 @@ from services.runtime.settings import ENV_PREFIX, ServiceSettings
 BIN: Final = Path(sys.executable).parent
 MARK: Final = "ROOM_UNDER_TEST"
 """Variable in the environment of a command under test, and so of everything that it starts."""
-UP_S: Final = 60.0
+UP_S: Final = 90.0
 PATIENCE_S: Final = 30.0
 STOP_S: Final = 45.0
 LOOK_S: Final = 0.05

@@ -13,7 +13,7 @@ from services.local.room import Room
 from services.local.summary import Summary
 from tests.integration.rooms import Client, Hosted, Places, client, new_home, until
 
-pytestmark = [pytest.mark.xdist_group("kills"), pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 HANDS = 16
 DEMO_S = 200.0
 SHORT = ("table", "table-2", "settlement-worker", "settlement-beat", "wallet")

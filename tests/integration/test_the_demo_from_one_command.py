@@ -15,7 +15,6 @@ import pytest
 
 from tests.integration.rooms import Places, client, command, new_home, until
 
-pytestmark = pytest.mark.xdist_group("demo")
 HANDS = 20
 CARD = re.compile(r"(?<![A-Za-z0-9])[2-9TJQKA][cdhs](?![A-Za-z0-9])")
 SUIT = re.compile("[♣♦♥♠]")

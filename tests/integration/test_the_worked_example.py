@@ -15,7 +15,6 @@ from doorcard.table.v1 import table_pb2
 from services.local.room import Room
 from tests.integration.rooms import Client, Hosted, Places, client, new_home, player_to_act
 
-pytestmark = pytest.mark.xdist_group("scripted")
 PLAYERS = ("anna", "ben", "carla", "dan")
 DECKS = 100
 # Door cards and Anna's fourth card are the rules' own, the others are ours. Two down cards, then
