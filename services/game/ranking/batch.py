@@ -152,7 +152,7 @@ def _flush_classes(hands: Hands, order: _Order) -> NDArray[np.uint16]:
 
 @cache
 def _flushes() -> NDArray[np.uint16]:
-    return np.array(flush_classes(), np.uint16)
+    return np.array([flush_classes(wild) for wild in range(5)], np.uint16)
 
 
 def _by_mask(hands: Hands, pair: NDArray[Word], table: NDArray[Word]) -> NDArray[Word]:

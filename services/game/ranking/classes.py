@@ -126,28 +126,22 @@ def wild_fives() -> dict[Ranks, int]:
 
 
 @cache
-def flush_classes() -> tuple[list[int], ...]:
-    """By number of wild cards (0 to 4) and 13-bit mask of one suit's ranks: the best flush class.
+def flush_classes(wild: int) -> list[int]:
+    """By 13-bit mask of one suit's ranks: the best flush class with so many wild cards, 0 to 4.
 
     For up to seven cards; 0 where there are fewer than five. A wild card in a flush is a rank that
     the flush lacks (RULES.md, 2).
     """
-    plain = [0] * (1 << 13)
-    for ranks, number in suited_fives().items():
-        plain[_mask(ranks)] = number
-    for size in (6, 7):
-        for ranks in combinations(RANKS, size):
-            mask = _mask(ranks)
-            plain[mask] = max(plain[mask & ~(1 << rank)] for rank in ranks)
-    rows = [plain]
-    for wild in range(1, 5):
-        row = [0] * (1 << 13)
-        for size in range(5 - wild, 8 - wild):
-            for ranks in combinations(RANKS, size):
-                mask = _mask(ranks)
-                row[mask] = max(rows[-1][mask | 1 << rank] for rank in RANKS)
-        rows.append(row)
-    return tuple(rows)
+    classes = [0] * (1 << 13)
+    if wild:
+        fewer = flush_classes(wild - 1)
+        for mask in _masks(range(5 - wild, 8 - wild)):
+            classes[mask] = max([fewer[mask | 1 << rank] for rank in RANKS])
+    else:
+        for ranks, number in suited_fives().items():
+            classes[_mask(ranks)] = number
+        _take_best_five(classes)
+    return classes
 
 
 @cache
@@ -160,10 +154,7 @@ def unpaired_lows() -> list[int]:
     for ranks, number in low_fives().items():
         if len(set(ranks)) == 5:
             numbers[_mask(ranks)] = number
-    for size in (6, 7):
-        for ranks in combinations(RANKS, size):
-            mask = _mask(ranks)
-            numbers[mask] = max(numbers[mask & ~(1 << rank)] for rank in ranks)
+    _take_best_five(numbers)
     return numbers
 
 
@@ -174,8 +165,21 @@ def category_of(number: int) -> Category:
     return high_classes()[number - 1][0]
 
 
+def _take_best_five(classes: list[int]) -> None:
+    """Fill in what six and seven ranks are worth from what fives are, by mask of ranks."""
+    for mask in _masks((6, 7)):
+        classes[mask] = max([classes[mask & ~(1 << rank)] for rank in RANKS if mask >> rank & 1])
+
+
+def _masks(sizes: Iterable[int]) -> Iterator[int]:
+    """The masks of so many ranks, fewer first."""
+    for size in sizes:
+        for ranks in combinations(RANKS, size):
+            yield _mask(ranks)
+
+
 def _mask(ranks: Iterable[int]) -> int:
-    return sum(1 << rank for rank in ranks)
+    return sum([1 << rank for rank in ranks])
 
 
 def _in_category(category: Category) -> Iterator[Ranks]:

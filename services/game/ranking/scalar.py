@@ -144,7 +144,7 @@ def _otherwise(
 def _high_of_few(cards: Sequence[int]) -> int:
     key = sum([KEYS[card] for card in cards])
     for suit in flush_suits(len(cards))[key & WEIGHT_MASK]:
-        if flush := flush_classes()[0][_ranks_of_suit(cards, suit)]:
+        if flush := flush_classes(0)[_ranks_of_suit(cards, suit)]:
             return flush
     return _by_sum("high", len(cards))[key >> FACES_AT]
 
@@ -167,7 +167,7 @@ def _wild_of_few(cards: Sequence[int]) -> int:
 
 def _wild_flush(held: int) -> int:
     """The best flush in any suit with wild deuces, from the sum of held bits; 0 without one."""
-    flushes = flush_classes()[held >> WILD_AT]
+    flushes = flush_classes(held >> WILD_AT)
     return max(
         flushes[held & SUIT_MASK],
         flushes[held >> 13 & SUIT_MASK],
@@ -201,7 +201,7 @@ def _load_high() -> None:
     global _key_pairs, _flush_suits, _flushes, _high
     _key_pairs = _sums_of_pairs(KEYS)
     _flush_suits = [tuple(_SUIT_BITS[suit] for suit in suits) for suits in flush_suits(7)]
-    _flushes = flush_classes()[0]
+    _flushes = flush_classes(0)
     _high = sevens.table("high")
 
 
