@@ -108,7 +108,7 @@ class Draft:
     happened: list[views.Told] = field(default_factory=list)
     outbox: list[Entry] = field(default_factory=list)
     joined: list[str] = field(default_factory=list)
-    """Players who took a seat."""
+    """Players whose seat knows of no stream: a replica that has one says so."""
     lobby: bool = False
     """The table's line in the lobby is another now."""
     not_before_ms: int = 0

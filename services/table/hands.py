@@ -40,6 +40,7 @@ from services.table.state import (
     Table,
     TableStatus,
     digest,
+    is_repeat,
 )
 
 GRACE_MS: Final = 250
@@ -100,6 +101,11 @@ class Order:
     kind: ActionKind
     amount: int
 
+    @property
+    def request(self) -> bytes:
+        """What the seat remembers of it."""
+        return digest(self.request_id, (self.hand_id, self.turn, int(self.kind), self.amount))
+
 
 # What happens to a hand
 
@@ -114,9 +120,10 @@ async def act(draft: Draft, order: Order) -> int:
     number = table.seat_of(order.player_id)
     if number is None:
         raise FailedPrecondition("NOT_SEATED", "he has no seat at this table")
-    seat, known = table.blob.seats[number], digest(order.request_id)
-    for request, low in seat.recent:
-        if request == known:
+    seat = table.blob.seats[number]
+    request = order.request
+    for known, low in seat.recent:
+        if is_repeat(known, request):
             return table.version & ~EPOCH_MASK | low
     hand = _check_turn(table, order, number)
     before = hand.want
@@ -126,7 +133,7 @@ async def act(draft: Draft, order: Order) -> int:
     except Refused as refused:
         raise _illegal(refused, order, before) from None
     draft.tell_hand(events)
-    seat.recent = [*seat.recent[1 - RECENT_MAX :], (known, draft.version & EPOCH_MASK)]
+    seat.recent = [*seat.recent[1 - RECENT_MAX :], (request, draft.version & EPOCH_MASK)]
     await _go_on(draft, before, ticking=False)
     return draft.version
 
@@ -216,6 +223,14 @@ async def void(draft: Draft, reason: str) -> int:
         draft.tell_hand(hand.void())
         _settle(draft, None)
     return draft.version_after
+
+
+def out_of_time(draft: Draft) -> str:
+    """The player to act whose time is over; empty for nobody."""
+    table, blob = draft.table, draft.table.blob
+    want = table.hand.want if table.hand is not None else None
+    late = table.clock_runs and draft.now_ms >= blob.due_ms + GRACE_MS
+    return blob.seats[want.seat].player_id if late and isinstance(want, Act) else ""
 
 
 # The beginning

@@ -30,6 +30,8 @@ TAKE_SEAT_LIFE_S: Final = 30.0
 """From before the reservation is made to the seat; after it the buy-in is refused and released."""
 REMEMBERED_FOR_MS: Final = 2 * int(TAKE_SEAT_LIFE_S) * 1000
 """How long a reservation is remembered after the ledger has applied its last entry."""
+COMMIT_TAKES_MAX_MS: Final = 10_000
+"""An entry is at most so much younger than the draft that made it."""
 
 
 def _engine_version() -> str:

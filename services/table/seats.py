@@ -15,10 +15,20 @@ from services.runtime.errors import (
 )
 from services.table import money
 from services.table.draft import Draft
-from services.table.state import Remembered, Seat, SeatStatus, Table, TableStatus
+from services.table.state import (
+    Remembered,
+    Seat,
+    SeatStatus,
+    Table,
+    TableStatus,
+    is_repeat,
+    player_digest,
+)
 
 REMEMBERED_MAX: Final = 256
 """Reservations without a seat that a table remembers; beyond it nobody is seated for a while."""
+REMEMBERED_PER_PLAYER_MAX: Final = 32
+"""Of one player's, so that who comes and goes all the time keeps only himself from a seat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,8 @@ class Sitter:
     buy_in: int
     sitting: bytes
     reservation: bytes
+    asked: bytes
+    """`digest` of the request."""
     began_s: float
     """Monotonic, from before the money was reserved."""
     pending: bool
@@ -66,7 +78,7 @@ async def take(draft: Draft, sitter: Sitter) -> int | DoorcardError:
     if error is None and monotonic_s() - sitter.began_s > money.TAKE_SEAT_LIFE_S:
         error = FailedPrecondition("TAKE_SEAT_TOO_OLD", "the request took too long; make a new one")
     if error is not None:
-        refuse(draft, sitter.reservation)
+        refuse(draft, sitter.reservation, player_digest(sitter.player_id))
         return error
     number = sitter.number if sitter.number is not None else _free(table)[0]
     blob.seats[number] = Seat(
@@ -78,6 +90,7 @@ async def take(draft: Draft, sitter: Sitter) -> int | DoorcardError:
         brought=sitter.buy_in,
         status=SeatStatus.PLAYING,
         connection=sitter.connection,
+        asked=sitter.asked,
     )
     draft.outbox.append(money.commit_of(table, blob.seats[number].reservation_id))
     draft.joined.append(sitter.player_id)
@@ -87,10 +100,10 @@ async def take(draft: Draft, sitter: Sitter) -> int | DoorcardError:
     return number
 
 
-def refuse(draft: Draft, reservation: bytes) -> None:
+def refuse(draft: Draft, reservation: bytes, player: bytes = b"") -> None:
     """Never seat the reservation, and have the ledger give it back."""
     blob = draft.table.blob
-    blob.remembered[reservation] = Remembered(draft.now_ms, seated=False)
+    blob.remembered[reservation] = Remembered(draft.now_ms, seated=False, player=player)
     draft.outbox.append(money.release_of(draft.table, money.text_of(reservation)))
     draft.changed = True
 
@@ -107,15 +120,23 @@ async def resolve(draft: Draft, reservation: bytes) -> bool:
     return known.seated
 
 
-def forget(table: Table, now_ms: int, undrained_age_ms: int) -> None:
-    """Forget reservations whose last entry the ledger has applied long enough ago.
+def forget(table: Table, now_ms: int, undrained_age_ms: int) -> bool:
+    """Forget reservations whose last entry the ledger has applied long enough ago. Until then a
+    TakeSeat may be under way that was told they are pending. True if anything is to be stored.
 
     undrained_age_ms: age of the shard's oldest entry that is not applied.
     """
-    kept_since_ms = now_ms - max(undrained_age_ms, money.REMEMBERED_FOR_MS)
-    remembered = table.blob.remembered
-    for reservation in [r for r, each in remembered.items() if each.at_ms < kept_since_ms]:
-        del remembered[reservation]
+    changed = False
+    applied_until_ms = now_ms - undrained_age_ms - money.COMMIT_TAKES_MAX_MS
+    for reservation, each in list(table.blob.remembered.items()):
+        if not each.applied_ms and each.at_ms < applied_until_ms:
+            each.applied_ms = now_ms
+        elif each.applied_ms and each.applied_ms < now_ms - money.REMEMBERED_FOR_MS:
+            del table.blob.remembered[reservation]
+        else:
+            continue
+        changed = True
+    return changed
 
 
 def remove(draft: Draft, number: int) -> None:
@@ -124,7 +145,9 @@ def remove(draft: Draft, number: int) -> None:
     require(not table.in_hand(number), "a player was taken out of a running hand")
     seat = blob.seats.pop(number)
     draft.outbox.append(money.cash_out_of(table, seat))
-    blob.remembered[seat.reservation] = Remembered(draft.now_ms, seated=True)
+    blob.remembered[seat.reservation] = Remembered(
+        draft.now_ms, seated=True, player=player_digest(seat.player_id)
+    )
     draft.lobby = True
     freed = table_pb2.TableEvent.SeatFreed(seat=number, player_id=seat.player_id)
     draft.tell(seat_freed=freed)
@@ -161,16 +184,22 @@ def set_status(draft: Draft, number: int, status: SeatStatus) -> None:
 async def connect(draft: Draft, player_id: str, replica: str, *, there: bool) -> None:
     """A `Play` stream of his opened at a replica (`there`), or his last one there closed."""
     number = draft.table.seat_of(player_id)
-    if number is None:
+    if number is None or not would_connect(draft.table, player_id, replica, there=there):
         return
     seat = draft.table.blob.seats[number]
-    if (seat.connection == replica) == there:
-        return
     shown = bool(seat.connection)
     seat.connection = replica if there else ""
     draft.changed = True
+    if not there:
+        draft.joined.append(player_id)
     if shown != there:
         draft.tell_seat(number)
+
+
+def would_connect(table: Table, player_id: str, replica: str, *, there: bool) -> bool:
+    """Whether `connect` has anything to change."""
+    number = table.seat_of(player_id)
+    return number is not None and (table.blob.seats[number].connection == replica) != there
 
 
 def schedule(draft: Draft) -> None:
@@ -198,16 +227,18 @@ def _check(table: Table, sitter: Sitter) -> None:
         raise FailedPrecondition("TABLE_FULL", "every seat is taken")
     if sitter.number is not None and sitter.number not in free:
         raise FailedPrecondition("SEAT_TAKEN", f"seat {sitter.number} is taken")
-    if len(blob.remembered) >= REMEMBERED_MAX:
+    player = player_digest(sitter.player_id)
+    his = sum(each.player == player for each in blob.remembered.values())
+    if len(blob.remembered) >= REMEMBERED_MAX or his >= REMEMBERED_PER_PLAYER_MAX:
         raise ResourceExhausted(
             "RESERVATIONS_FULL", "the ledger is behind; try again later", retry_after_ms=5000
         )
 
 
 def seated_at(table: Table, sitter: Sitter) -> int | None:
-    """The seat that this very request took."""
+    """The seat that this very request took. Raises AlreadyExists (ID_REUSED)."""
     for number, seat in table.blob.seats.items():
-        if seat.sitting == sitter.sitting:
+        if seat.sitting == sitter.sitting and is_repeat(seat.asked, sitter.asked):
             return number
     return None
 

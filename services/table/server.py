@@ -27,6 +27,7 @@ from services.runtime.errors import (
 )
 from services.runtime.ids import check_request_id, check_uuid
 from services.runtime.logs import logger
+from services.runtime.roles import Role
 from services.table import views
 from services.table.creation import NAME_MAX, new_table
 from services.table.draft import Wallet
@@ -173,7 +174,9 @@ class TableServer:
         self, request: table_pb2.WatchTableRequest, context: "Context"
     ) -> None:
         table_id = check_uuid(request.table_id, "table_id")
-        stream = self._watchers.open(views.PUBLIC)
+        caller = current_caller()
+        gateway = Role.SERVICE in caller.roles
+        stream = self._watchers.open(views.PUBLIC, "" if gateway else caller.subject)
         try:
             await self._watchers.join(stream, table_id, request.from_version)
             await stream.write_out(context.write)

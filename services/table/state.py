@@ -18,6 +18,7 @@ from services.game.events import Event, EventKind
 from services.game.hand import Act, Deal, Hand, HandSetup
 from services.game.invariant import require
 from services.game.rulebook import Rulebook, Stake
+from services.runtime.errors import AlreadyExists
 from services.table.stored import Stored
 
 SCHEMA: Final = 1
@@ -83,7 +84,9 @@ class Seat(msgspec.Struct, array_like=True):
     connection: str = ""
     """Id of the replica that has a `Play` stream of his; empty for none."""
     recent: list[tuple[bytes, int]] = []
-    """Digest of an accepted request and the low half of the version that took it, oldest first."""
+    """(`digest` of an accepted request, low half of the version that took it), oldest first."""
+    asked: bytes = b""
+    """`digest` of the TakeSeat that took it."""
 
     @property
     def sitting_id(self) -> str:
@@ -129,6 +132,10 @@ class Remembered(msgspec.Struct, array_like=True):
     """When its last outbox entry was committed."""
     seated: bool
     """True: it was seated, and its player has left. False: it was refused and released."""
+    applied_ms: int = 0
+    """When it was seen that the ledger has that entry; 0 while it may not have it."""
+    player: bytes = b""
+    """`player_digest` of who reserved it; empty where it is not known."""
 
 
 class Blob(msgspec.Struct, array_like=True):
@@ -344,9 +351,26 @@ def decode(blob: bytes) -> Blob:
     return _decoder.decode(blob[1:])
 
 
-def digest(request_id: str) -> bytes:
-    """Eight bytes that stand for a request id in the blob."""
-    return hashlib.blake2b(request_id.encode(), digest_size=8).digest()
+def digest(request_id: str, asked: object) -> bytes:
+    """Six bytes that stand for a request's id in the blob and two for what it asked."""
+    content = hashlib.blake2b(repr(asked).encode(), digest_size=2).digest()
+    return hashlib.blake2b(request_id.encode(), digest_size=6).digest() + content
+
+
+def player_digest(player_id: str) -> bytes:
+    """Four bytes that stand for a player in the blob where a few that are alike do no harm."""
+    return hashlib.blake2b(player_id.encode(), digest_size=4).digest()
+
+
+def is_repeat(known: bytes, request: bytes) -> bool:
+    """Whether a request (`digest`) is one that was accepted. Raises AlreadyExists (ID_REUSED) if
+    only its id is.
+    """
+    if known[:6] != request[:6]:
+        return False
+    if known != request:
+        raise AlreadyExists("ID_REUSED", "this request id was used before, for something else")
+    return True
 
 
 def pack_rulebook(rulebook: Rulebook) -> bytes:

@@ -7,7 +7,6 @@ mailbox.
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -34,9 +33,18 @@ from services.runtime.metrics import REGISTRY
 from services.table import hands, money, seats, views
 from services.table.draft import Draft, Services, Stopwatch
 from services.table.hands import Order
+from services.table.kept import KeptTables
 from services.table.mailbox import TICKS, Mailboxes
 from services.table.seats import Sitter
-from services.table.state import Blob, Config, Remembered, Table, TableStatus, tombstone
+from services.table.state import (
+    Blob,
+    Config,
+    Remembered,
+    Table,
+    TableStatus,
+    digest,
+    tombstone,
+)
 from services.table.store import Store
 from services.table.stored import Commit, Committed, Conflict, ShardClosed, Stored
 
@@ -91,8 +99,7 @@ class Tables:
         self._services = services
         self._may_deal = may_deal
         self._replica_id = replica_id
-        self._kept_max = kept_max
-        self._kept: OrderedDict[str, Table] = OrderedDict()
+        self._kept = KeptTables(store, kept_max)
         self._boxes = Mailboxes()
         self._ticks: dict[str, asyncio.Future[None]] = {}
         self._faults: dict[str, int] = {}
@@ -132,11 +139,15 @@ class Tables:
             buy_in=buy_in,
             sitting=sitting.bytes,
             reservation=reservation.bytes,
+            asked=digest(request_id, (number, buy_in)),
             began_s=began_s,
             pending=False,
             connection=self._replica_id if self.has_stream(table_id, player_id) else "",
         )
         table = await self.read(table_id)
+        if len(table.blob.remembered) >= FORGET_FROM:
+            await self._forget(table_id, player_id)
+            table = await self.read(table_id)
         seated = seats.seated_at(table, sitter)
         if seated is not None:
             return seated, table.version, str(sitting)
@@ -160,8 +171,6 @@ class Tables:
         reserved = replace(sitter, pending=pending)
 
         async def change(draft: Draft) -> tuple[int, int] | DoorcardError:
-            if len(draft.table.blob.remembered) >= FORGET_FROM:
-                seats.forget(draft.table, draft.now_ms, await self._undrained_age_ms(table_id))
             taken = await seats.take(draft, reserved)
             return taken if isinstance(taken, DoorcardError) else (taken, draft.version_after)
 
@@ -195,15 +204,20 @@ class Tables:
 
         return await self._do(table_id, player_id, "sit_back", change)
 
-    async def connect(self, table_id: str, player_id: str, *, there: bool) -> None:
-        """A `Play` stream of his opened here, or his last one here closed."""
+    async def connect(self, table_id: str, player_id: str) -> None:
+        """A `Play` stream of his opened here, or his last one here closed: `has_stream` says."""
+        table = await self.read(table_id)
+        there = self.has_stream(table_id, player_id)
+        if not seats.would_connect(table, player_id, self._replica_id, there=there):
+            return
 
         async def change(draft: Draft) -> None:
-            if there and await self._was_cut(draft, player_id):
+            there = self.has_stream(table_id, player_id)
+            if there and await self._gone(draft, player_id):
                 await hands.excuse(draft, (player_id,))
             await seats.connect(draft, player_id, self._replica_id, there=there)
 
-        await self._do(table_id, TICKS, "connect", change)
+        await self._do(table_id, player_id, "connect", change)
 
     async def excuse(self, table_id: str, players: Collection[str]) -> None:
         """We are about to cut the streams of these players."""
@@ -291,12 +305,12 @@ class Tables:
         """
         kept = self._kept.get(table_id)
         if kept is not None and not self._boxes.busy(table_id):
-            current = await self._is_current(kept)
+            current = await self._kept.is_current(kept)
             if not current or self._boxes.busy(table_id):
                 kept = None
         else:
             kept = None
-        table = kept or await self._load(table_id)
+        table = kept or await self._kept.load(table_id)
         if table is None or table.is_tombstone:
             raise _unknown()
         return table
@@ -356,7 +370,7 @@ class Tables:
         fresh = False
         for _ in range(CONFLICTS_MAX):
             if table is None:
-                table, fresh = await self._load(table_id), True
+                table, fresh = await self._kept.load(table_id), True
             if table is None or (table.is_tombstone and not tombstones):
                 raise _unknown()
             draft = Draft(table, self._store.now_ms(), self._services, watch)
@@ -366,7 +380,7 @@ class Tables:
             except DoorcardError as error:
                 refused = error
             except BaseException:
-                self._kept.pop(table_id, None)
+                self._kept.drop(table_id)
                 raise
             if refused is None and draft.changed:
                 present = await self._commit(draft)
@@ -376,9 +390,9 @@ class Tables:
                     return result
                 table, fresh = present, True
                 continue
-            newer = None if fresh else await self._newer(table)
+            newer = None if fresh else await self._kept.newer(table)
             if newer is None:
-                self._keep_if_untouched(table)
+                self._kept.keep_if_untouched(table)
                 if refused is not None:
                     raise refused
                 return result
@@ -393,20 +407,20 @@ class Tables:
                 commit, frames = self._commit_of(draft)
                 outcome = await self._store.commit(commit)
             except BaseException:
-                self._kept.pop(table.table_id, None)
+                self._kept.drop(table.table_id)
                 raise
         if isinstance(outcome, Committed):
             table.stored = Stored(outcome.version, outcome.tag, commit.blob)
-            self._keep(table)
+            self._kept.keep(table)
             for count in draft.counts:
                 count()
             self.published(table.table_id, outcome.version, frames)
             return None
-        self._kept.pop(table.table_id, None)
+        self._kept.drop(table.table_id)
         if isinstance(outcome, Conflict):
             CONFLICTS.inc()
             present = Table.load(table.table_id, outcome.present)
-            self._keep(present)
+            self._kept.keep(present)
             return present
         if isinstance(outcome, ShardClosed):
             raise outcome.error()
@@ -451,6 +465,9 @@ class Tables:
             may_deal = between and await self._may_deal(self._store.shard_of(table_id))
             if may_deal and draft.table.blob.remembered:
                 seats.forget(draft.table, draft.now_ms, await self._undrained_age_ms(table_id))
+            if (late := hands.out_of_time(draft)) and (gone := await self._gone(draft, late)):
+                await hands.excuse(draft, (late,))
+                await seats.connect(draft, late, gone, there=False)
             await hands.tick(draft, may_deal=may_deal)
 
         try:
@@ -487,48 +504,24 @@ class Tables:
         PAUSED_BY_US.inc()
         del self._faults[table_id]
 
-    # Loading and keeping
+    # What else it takes
 
-    async def _load(self, table_id: str) -> Table | None:
-        stored = await self._store.load(table_id)
-        return None if stored is None else Table.load(table_id, stored)
-
-    async def _newer(self, table: Table) -> Table | None:
-        """The table as another replica left it; None if it is as we know it."""
-        stored = await self._store.load(table.table_id)
-        if stored is not None and table.stored is not None and stored[:2] == table.stored[:2]:
-            return None
-        self._kept.pop(table.table_id, None)
-        if stored is None:
-            raise _unknown()
-        return Table.load(table.table_id, stored)
-
-    async def _is_current(self, table: Table) -> bool:
-        stored = table.stored
-        if stored is None:
-            return False
-        return await self._store.version(table.table_id) == (stored.version, stored.tag)
-
-    def _keep(self, table: Table) -> None:
-        self._kept[table.table_id] = table
-        self._kept.move_to_end(table.table_id)
-        while len(self._kept) > self._kept_max:
-            self._kept.popitem(last=False)
-
-    def _keep_if_untouched(self, table: Table) -> None:
-        """After a refusal; a change that touched something before it refused leaves no trace."""
-        if table.stored is not None and table.encode() == table.stored.blob:
-            self._keep(table)
-        else:
-            self._kept.pop(table.table_id, None)
-
-    async def _was_cut(self, draft: Draft, player_id: str) -> bool:
-        """Whether the replica that had the player's stream is dead."""
+    async def _gone(self, draft: Draft, player_id: str) -> str:
+        """The replica that his seat says has his stream, if it is dead or it is us without one."""
         number = draft.table.seat_of(player_id)
         before = draft.table.blob.seats[number].connection if number is not None else ""
-        if before in ("", self._replica_id):
-            return False
-        return before not in await self._store.live_replicas()
+        if before == self._replica_id:
+            return "" if self.has_stream(draft.table.table_id, player_id) else before
+        return before if before and before not in await self._store.live_replicas() else ""
+
+    async def _forget(self, table_id: str, player_id: str) -> None:
+        """A table where nobody plays has no ticks that would do it."""
+
+        async def change(draft: Draft) -> None:
+            age_ms = await self._undrained_age_ms(table_id)
+            draft.changed = seats.forget(draft.table, draft.now_ms, age_ms)
+
+        await self._do(table_id, player_id, "forget", change)
 
     async def _undrained_age_ms(self, table_id: str) -> int:
         return await self._store.undrained_age_ms(self._store.shard_of(table_id))

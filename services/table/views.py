@@ -84,8 +84,8 @@ def updates(
 ) -> dict[str, bytes]:
     """Audience -> encoded frame of what a version changed: everybody, and each player for himself.
 
-    joined: players who took a seat; they get an empty entry, by which the replica that has their
-    stream knows.
+    joined: players whose seat knows of no stream; they get an empty entry, by which a replica that
+    has one knows.
     """
     frames = dict.fromkeys(joined, b"")
     frames[PUBLIC] = _update(table_id, version, at_ms, [each.public for each in happened])

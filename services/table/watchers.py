@@ -25,6 +25,9 @@ from services.table.wakes import Wakes
 STREAMS_MAX: Final = 20_000
 """Streams of one process."""
 STREAMS_PER_PLAYER_MAX: Final = 16
+SPECTATING_UP_TO: Final = 15_000
+"""With as many streams open no spectator gets another; the rest is for players."""
+SPECTATING_PER_CALLER_MAX: Final = 64
 TABLES_PER_STREAM_MAX: Final = 64
 HELD_MAX: Final = 256
 """Versions that are held back while a table is being joined."""
@@ -58,8 +61,12 @@ class Watchers:
         self._store = store
         self._tables = tables
         self._hubs: dict[str, _Hub] = {}
-        self._streams: set[Stream] = set()
-        self._of_player: dict[str, int] = {}
+        self._streams: dict[Stream, tuple[str, str]] = {}
+        """Open streams -> (kind, who opened it)."""
+        self._opened: dict[tuple[str, str], int] = {}
+        """(kind, who opened it) -> open streams."""
+        self._presence: dict[tuple[str, str], bool] = {}
+        """(table, player) whose presence is being told -> whether it has changed again."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
         tables.published = self.committed
@@ -67,39 +74,42 @@ class Watchers:
 
     # Streams
 
-    def open(self, player_id: str) -> Stream:
-        """A stream of a player, or with "" of a spectator. Raises ResourceExhausted."""
-        if self._draining or len(self._streams) >= STREAMS_MAX:
+    def open(self, player_id: str, opened_by: str = "") -> Stream:
+        """A stream of a player, or with "" of a spectator. Raises ResourceExhausted.
+
+        opened_by: the spectator; "" for a gateway, behind which there are many.
+        """
+        most, of_one = SPECTATING_UP_TO, SPECTATING_PER_CALLER_MAX
+        if player_id:
+            most, of_one, opened_by = STREAMS_MAX, STREAMS_PER_PLAYER_MAX, player_id
+        if self._draining or len(self._streams) >= most:
             raise ResourceExhausted(
                 "TOO_MANY_STREAMS", "connect to another replica", retry_after_ms=RECONNECT_AFTER_MS
             )
-        if player_id:
-            if self._of_player.get(player_id, 0) >= STREAMS_PER_PLAYER_MAX:
-                raise ResourceExhausted(
-                    "TOO_MANY_STREAMS",
-                    f"a player has at most {STREAMS_PER_PLAYER_MAX} streams",
-                    retry_after_ms=1000,
-                )
-            self._of_player[player_id] = self._of_player.get(player_id, 0) + 1
         stream = Stream(player_id, self._resync)
-        self._streams.add(stream)
+        opener = (_kind(stream), opened_by)
+        if opened_by and self._opened.get(opener, 0) >= of_one:
+            raise ResourceExhausted(
+                "TOO_MANY_STREAMS", f"one has at most {of_one} streams", retry_after_ms=1000
+            )
+        self._streams[stream] = opener
+        self._opened[opener] = self._opened.get(opener, 0) + 1
         WATCHERS.labels(_kind(stream)).inc()
         return stream
 
     def close(self, stream: Stream) -> None:
         """The stream is gone."""
-        self._streams.discard(stream)
+        opener = self._streams.pop(stream)
+        self._opened[opener] -= 1
+        if not self._opened[opener]:
+            del self._opened[opener]
         WATCHERS.labels(_kind(stream)).dec()
         player_id = stream.player_id
-        if player_id:
-            self._of_player[player_id] -= 1
-            if not self._of_player[player_id]:
-                del self._of_player[player_id]
         for table_id in list(stream.tables):
             self._leave(stream, table_id)
             # A stream that we cut is our fault: its player is about to come back elsewhere.
             if player_id and not self._draining and not self.has_stream(table_id, player_id):
-                self._spawn(self._tell_presence(table_id, player_id, there=False))
+                self._presence_changed(table_id, player_id)
 
     async def join(self, stream: Stream, table_id: str, from_version: int) -> int:
         """Send the table from a version on, or a snapshot first; the version that was reached.
@@ -123,7 +133,7 @@ class Watchers:
                 self._leave(stream, table_id)
             raise
         if stream.player_id:
-            self._spawn(self._tell_presence(table_id, stream.player_id, there=True))
+            self._presence_changed(table_id, stream.player_id)
         return version
 
     def has_stream(self, table_id: str, player_id: str) -> bool:
@@ -181,7 +191,7 @@ class Watchers:
         for stream, place in hub.places.items():
             own = frames.get(stream.player_id) if stream.player_id else None
             if own == b"":
-                self._spawn(self._tell_presence(hub.table_id, stream.player_id, there=True))
+                self._presence_changed(hub.table_id, stream.player_id)
             place.take(hub.table_id, stream, version, public + own if own else public)
 
     def _catch_up(self, hub: "_Hub") -> None:
@@ -293,11 +303,26 @@ class Watchers:
         except DoorcardError as error:
             logger.info("clock_not_renewed", table=table_id, reason=error.reason)
 
-    async def _tell_presence(self, table_id: str, player_id: str, *, there: bool) -> None:
+    def _presence_changed(self, table_id: str, player_id: str) -> None:
+        """Tell it; however often a stream comes and goes, one command at a time."""
+        told = (table_id, player_id)
+        if told in self._presence:
+            self._presence[told] = True
+        else:
+            self._presence[told] = False
+            self._spawn(self._tell_presence(told))
+
+    async def _tell_presence(self, told: tuple[str, str]) -> None:
         try:
-            await self._tables.connect(table_id, player_id, there=there)
+            again = True
+            while again:
+                self._presence[told] = False
+                await self._tables.connect(*told)
+                again = self._presence[told]
         except DoorcardError as error:
-            logger.info("presence_not_told", table=table_id, reason=error.reason)
+            logger.info("presence_not_told", table=told[0], reason=error.reason)
+        finally:
+            del self._presence[told]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

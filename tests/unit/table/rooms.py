@@ -29,7 +29,16 @@ from services.table.draft import Services
 from services.table.hands import Order
 from services.table.state import Table
 from services.table.store import Store
-from services.table.stored import Commit, Committed, Conflict, ShardClosed, Stored, TooEarly
+from services.table.stored import (
+    Commit,
+    Committed,
+    Conflict,
+    Shard,
+    ShardClosed,
+    ShardState,
+    Stored,
+    TooEarly,
+)
 from services.table.tables import Tables
 from services.table.views import award
 
@@ -62,6 +71,7 @@ class MemoryStore:
         self.reads = 0
         self.undrained_ms = 0
         self.closed = ""
+        self.state = ShardState.OPEN
         self.live = ["replica-1", "replica-2"]
         self.before_commit: Callable[[Commit], None] | None = None
         """Called once before the next commit: another replica may be quicker."""
@@ -77,6 +87,19 @@ class MemoryStore:
 
     async def live_replicas(self) -> list[str]:
         return self.live
+
+    def epoch(self, _shard: int) -> int:
+        return EPOCH
+
+    async def shard(self, _shard: int) -> Shard:
+        state = ShardState.CLOSED if self.closed else self.state
+        return Shard(state, EPOCH, 0, 0, self.closed)
+
+    async def shard_state(self, shard: int) -> ShardState:
+        return (await self.shard(shard)).state
+
+    async def close_shard(self, _shard: int, reason: str) -> None:
+        self.closed = self.closed or reason
 
     async def load(self, table_id: str) -> Stored | None:
         self.reads += 1
@@ -364,6 +387,13 @@ class FakeRoom:
             number=number,
             buy_in=buy_in,
         )
+
+    async def connect(self, player_id: str, tables: Tables | None = None) -> None:
+        """He opens a `Play` stream at a replica."""
+        replica = tables or self.tables
+        before = replica.has_stream
+        replica.has_stream = lambda table, player: player == player_id or before(table, player)
+        await replica.connect(self.table_id, player_id)
 
     def request_id(self) -> str:
         """A fresh one."""

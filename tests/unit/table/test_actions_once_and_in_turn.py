@@ -1,12 +1,14 @@
 """An action is taken once, in its turn, or refused with the right reason."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from services.game.wants import ActionKind
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import (
+    AlreadyExists,
     Code,
     DoorcardError,
     FailedPrecondition,
@@ -48,6 +50,21 @@ async def test_a_repeated_request_acts_once_and_gets_the_first_answer() -> None:
     assert room.table.version == first
     other = room.replica("replica-2")
     assert await other.act(room.table_id, order, monotonic_s()) == first
+
+
+async def test_a_request_id_used_again_for_another_action_is_refused() -> None:
+    room = await playing()
+    player, want, hand_id = room.to_act()
+    order = Order(player, "r7", hand_id, want.turn, passive(want), 0)
+    await room.tables.act(room.table_id, order, monotonic_s())
+    for changes in (
+        {"kind": ActionKind.FOLD},
+        {"amount": 5},
+        {"turn": want.turn + 1},
+        {"hand_id": uuid7()},
+    ):
+        with pytest.raises(AlreadyExists):
+            await room.tables.act(room.table_id, replace(order, **changes), monotonic_s())
 
 
 async def test_only_the_last_eight_requests_are_remembered_and_older_ones_are_stale() -> None:

@@ -141,11 +141,26 @@ async def test_who_is_away_sits_out_after_a_time_out_and_who_is_slow_does_not() 
     seat = room.table.blob.seats[room.table.seat_of(player) or 0]
     assert seat.status is SeatStatus.SITTING_OUT
     slow, _, _ = room.to_act()
-    await room.tables.connect(room.table_id, slow, there=True)
+    await room.connect(slow)
     room.pass_time()
     await tick(room)
     seat = room.table.blob.seats[room.table.seat_of(slow) or 0]
     assert seat.status is SeatStatus.PLAYING
+
+
+async def test_a_player_of_a_dead_replica_gets_one_new_clock_and_then_sits_out() -> None:
+    room = await playing()
+    player, want, _ = room.to_act()
+    await room.connect(player, room.replica("replica-2"))
+    room.store.live.remove("replica-2")
+    room.pass_time()
+    await tick(room)
+    assert room.to_act()[1].turn == want.turn
+    assert room.table.blob.due_ms == room.store.ms + room.table.blob.config.action_ms
+    room.pass_time()
+    await tick(room)
+    seat = room.table.blob.seats[room.table.seat_of(player) or 0]
+    assert seat.status is SeatStatus.SITTING_OUT
 
 
 async def test_a_protected_player_keeps_his_cards_and_sits_out() -> None:
@@ -154,7 +169,7 @@ async def test_a_protected_player_keeps_his_cards_and_sits_out() -> None:
     await room.seat("anna", "ben", "carla", buy_in=room.table.stake.buy_in_min)
     await room.start_hand()
     player, _, _ = room.to_act()
-    await room.tables.connect(room.table_id, player, there=True)
+    await room.connect(player)
     await room.act(ActionKind.BRING_IN)
     await room.act(ActionKind.COMPLETE, 100)
     await room.act()

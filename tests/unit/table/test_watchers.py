@@ -189,7 +189,7 @@ async def test_versions_while_a_table_is_joined_are_neither_lost_nor_doubled() -
         return found
 
     room.store.load = slow_load  # type: ignore[method-assign,assignment]
-    room.tables._kept.clear()
+    room.tables._kept.drop(room.table_id)
     reader = Reader(hub, "anna")
     await hub.join(reader.stream, room.table_id, 0)
     await settled(room)
@@ -362,12 +362,12 @@ async def test_who_comes_back_from_a_dead_replica_gets_a_full_new_clock(dead: bo
     room = await playing()
     await room.start_hand()
     player, _, _ = room.to_act()
-    await room.tables.connect(room.table_id, player, there=True)
+    await room.connect(player)
     due_ms = room.table.blob.due_ms
     room.store.ms += 5000
     if dead:
         room.store.live.remove("replica-1")
-    await room.replica("replica-2").connect(room.table_id, player, there=True)
+    await room.connect(player, room.replica("replica-2"))
     assert room.table.blob.due_ms == due_ms + 5000 * dead
 
 
@@ -384,6 +384,64 @@ async def test_streams_and_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -
     await reader.close()
     assert not hub._hubs
     hub.close(hub.open("anna"))
+
+
+async def test_one_spectator_takes_nobody_elses_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = await playing()
+    hub = watching(room)
+    monkeypatch.setattr(watchers, "SPECTATING_PER_CALLER_MAX", 2)
+    streams = [hub.open("", "eve") for _ in range(2)]
+    with pytest.raises(ResourceExhausted):
+        hub.open("", "eve")
+    streams += [hub.open("", "mallory"), *(hub.open("") for _ in range(9)), hub.open("eve")]
+    monkeypatch.setattr(watchers, "SPECTATING_UP_TO", len(streams))
+    with pytest.raises(ResourceExhausted):
+        hub.open("")
+    streams.append(hub.open("anna"))
+    for stream in streams:
+        hub.close(stream)
+    assert not hub._opened
+    hub.close(hub.open("", "eve"))
+
+
+async def test_streams_that_come_and_go_leave_the_room_to_ticks_and_actions() -> None:
+    room = await playing()
+    hub = watching(room)
+    await room.start_hand()
+    player, _, _ = room.to_act()
+    for _ in range(20):
+        readers = [Reader(hub, player) for _ in range(8)]
+        await asyncio.gather(*(hub.join(each.stream, room.table_id, 0) for each in readers))
+        for each in readers:
+            await each.close()
+    before = len(room.store.commits)
+    strangers = [Reader(hub, f"stranger-{n}") for n in range(200)]
+    await asyncio.gather(*(hub.join(each.stream, room.table_id, 0) for each in strangers))
+    await room.act()
+    await settled(room)
+    assert len(room.store.commits) <= before + 3
+    assert not any(seat.connection for seat in room.table.blob.seats.values())
+    for each in strangers:
+        await each.close()
+
+
+async def test_a_second_stream_at_another_replica_is_known_when_the_first_closes() -> None:
+    room = await playing()
+    other = room.replica("replica-2")
+    hubs = [watching(room), watching(room, other)]
+    readers = [Reader(hub, "anna") for hub in hubs]
+    for reader, hub in zip(readers, hubs, strict=True):
+        await hub.join(reader.stream, room.table_id, 0)
+        await settled(room)
+    assert room.table.blob.seats[0].connection == "replica-2"
+    await readers[1].close()
+    await settled(room)
+    hubs[0].woken(room.table_id, room.table.version)
+    await settled(room)
+    assert room.table.blob.seats[0].connection == "replica-1"
+    await readers[0].close()
+    await settled(room)
+    assert not room.table.blob.seats[0].connection
 
 
 async def test_an_unknown_table_leaves_nothing_behind() -> None:
