@@ -8,6 +8,7 @@ missed is said in its row and is no failure of the run; a module that cannot mea
 import importlib
 import json
 import pkgutil
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -85,4 +86,6 @@ def write(measured: Sequence[Row], path: Path) -> None:
 
 
 if __name__ == "__main__":
+    # Whoever ends it, servers that were started must be stopped.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     sys.exit(main(sys.argv[1:]))

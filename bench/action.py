@@ -8,7 +8,6 @@ everything that hands need beside actions: decks, cards, rake, showdowns. The fl
 limit stands in its place. Players throw dice by `SEED`; decks are the shuffler's own.
 """
 
-import asyncio
 import statistics
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -16,10 +15,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import uvloop
 from redis.asyncio import Redis
 
-from bench.row import Row, at_most, beside
+from bench.row import Row, as_they_come, at_most, beside
 from bench.stage.bare import BareTables
 from bench.stage.cpu import cpu_s
 from bench.stage.pace import Pace
@@ -60,17 +58,7 @@ MANY_TIMES: Final = 1.2
 
 def rows() -> Iterator[Row]:
     """Every figure of actions and of the room that they make."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        measured = _measured()
-        try:
-            while (row := runner.run(_next(measured))) is not None:
-                yield row
-        finally:
-            runner.run(measured.aclose())
-
-
-async def _next(measured: AsyncGenerator[Row]) -> Row | None:
-    return await anext(measured, None)
+    yield from as_they_come(_measured())
 
 
 async def _measured() -> AsyncGenerator[Row]:

@@ -1,9 +1,12 @@
 """A line of the bench's table, and how a figure is measured beside its floor."""
 
+import asyncio
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import TypedDict
+
+import uvloop
 
 
 class Row(TypedDict):
@@ -52,6 +55,20 @@ def beside(name: str, value: float, unit: str, floor: float) -> Row:
     return Row(
         name=name, value=value, unit=unit, floor=floor, ratio=value / floor, budget="none", ok=True
     )
+
+
+def as_they_come(measured: AsyncGenerator[Row]) -> Iterator[Row]:
+    """The rows of an async measurement, which is ended however the taking of them ends."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            while (row := runner.run(_next(measured))) is not None:
+                yield row
+        finally:
+            runner.run(measured.aclose())
+
+
+async def _next(measured: AsyncGenerator[Row]) -> Row | None:
+    return await anext(measured, None)
 
 
 def interleaved_rates(

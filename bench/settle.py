@@ -1,23 +1,22 @@
 """Settlement against the same rows written by plain SQL; pages of short and long statements.
 
-    python -m bench.settle
-
 Both run on one PostgreSQL with fsync on, in turns; the figures are medians. The floor is one
 transaction of prepared INSERTs and UPDATEs, all sent at once. It knows the rows beforehand: it
 loads, locks, checks and links nothing.
 """
 
-import asyncio
 import random
 import statistics
 import time
-from collections.abc import Iterator
-from typing import Any, Final, TypedDict
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
 from uuid import uuid4
 
 import psycopg
 from doorcard.wallet.v1 import wallet_pb2 as pb
 
+from bench.row import Row, as_they_come, at_least, at_most
 from services.runtime.ids import uuid7
 from services.runtime.postgres import Database
 from services.runtime.schema import upgrade
@@ -35,43 +34,40 @@ SHARES: Final = 0.7
 LINES_FEW, LINES_MANY = 1_000, 1_000_000
 PAGES: Final = 200
 PAGE_GROWTH_MAX: Final = 1.5
-S: Final = 1000.0
+PAGE: Final = 50
+SEED: Final = 7
+MS: Final = 1000.0
 
 
-class Row(TypedDict):
-    """A line of the bench's table."""
-
-    name: str
-    value: float
-    unit: str
-    floor: float
-    ratio: float
-    budget: str
-    ok: bool
-
-
-def settle_rows() -> list[Row]:
+def rows() -> Iterator[Row]:
     """Every figure of settlement and statements."""
     with postgres.running() as cluster:
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
             cluster.execute(f"ALTER SYSTEM RESET {setting}")
         cluster.execute("SELECT pg_reload_conf()")
-        return asyncio.run(_measure(cluster))
+        yield from as_they_come(_measured(cluster))
 
 
-async def _measure(cluster: postgres.Cluster) -> list[Row]:
+async def _measured(cluster: postgres.Cluster) -> AsyncGenerator[Row]:
     model = cluster.create()
     upgrade(model, MIGRATIONS)
-    outbox = Outbox(random.Random(7))
-    database = Database(model, "bench")
-    await database.open()
-    await _seat_everyone(database, outbox)
-    await database.close()
+    outbox = Outbox(random.Random(SEED))
+    async with _open(model) as database:
+        await _seat_everyone(database, outbox)
     ours, floor = cluster.create(template=model), cluster.create(template=model)
-    return [
-        *[await _settle(ours, floor, outbox, size) for size in BATCHES],
-        await _page(ours),
-    ]
+    for size in BATCHES:
+        yield await _settle(ours, floor, outbox, size)
+    yield await _page(ours)
+
+
+@asynccontextmanager
+async def _open(url: str) -> AsyncGenerator[Database]:
+    database = Database(url, "bench")
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
 class Outbox:
@@ -132,10 +128,9 @@ async def _seat_everyone(database: Database, outbox: Outbox) -> None:
 
 async def _settle(ours_url: str, floor_url: str, outbox: Outbox, size: int) -> Row:
     """Hands a second in batches of `size`, entries decoded, against their rows alone."""
-    database = Database(ours_url, "bench")
-    await database.open()
     ours, floor = [], []
     async with (
+        _open(ours_url) as database,
         await psycopg.AsyncConnection.connect(ours_url) as reader,
         await psycopg.AsyncConnection.connect(floor_url) as writer,
     ):
@@ -148,19 +143,9 @@ async def _settle(ours_url: str, floor_url: str, outbox: Outbox, size: int) -> R
             if parked:
                 raise RuntimeError(f"{len(parked)} entries were parked")
             floor.append(await _write_plainly(writer, *await _rows_of(reader, entries), progress))
-    await database.close()
+    ratio = statistics.median(plain / mine for mine, plain in zip(ours, floor, strict=True))
     rate, floor_rate = size / statistics.median(ours), size / statistics.median(floor)
-    ratio = rate / floor_rate
-    budget = f">= {SHARES} x"
-    return Row(
-        name=f"settle_batch_{size}",
-        value=rate,
-        unit="hands/s",
-        floor=floor_rate,
-        ratio=ratio,
-        budget=budget,
-        ok=ratio >= SHARES,
-    )
+    return at_least(f"settle_batch_{size}", rate, "hands/s", floor_rate, ratio, SHARES)
 
 
 async def _rows_of(
@@ -225,29 +210,20 @@ async def _page(url: str) -> Row:
         connection.commit()
         connection.autocommit = True
         connection.execute("VACUUM ANALYZE")
-    database = Database(url, "bench")
-    await database.open()
     took: dict[str, list[float]] = {"few": [], "many": []}
-    for _ in range(PAGES):
-        for player, times in took.items():
-            newest = await statement.lines(database, player, "EUR", None, 1)
-            middle = newest[0].entry - LINES_FEW // 2
-            began_s = time.perf_counter()
-            found = await statement.lines(database, player, "EUR", middle, 50)
-            times.append((time.perf_counter() - began_s) * S)
-            if len(found) != 50:
-                raise RuntimeError(f"a page of {len(found)} lines")
-    await database.close()
+    euros = statement.Filters(currency="EUR")
+    async with _open(url) as database:
+        for _ in range(PAGES):
+            for player, times in took.items():
+                newest, _ = await statement.lines(database, player, euros, None, 1)
+                middle = newest[0].entry - LINES_FEW // 2
+                began_s = time.perf_counter()
+                found, _ = await statement.lines(database, player, euros, middle, PAGE)
+                times.append((time.perf_counter() - began_s) * MS)
+                if len(found) != PAGE:
+                    raise RuntimeError(f"a page of {len(found)} lines")
     few, many = (statistics.median(took[player]) for player in ("few", "many"))
-    return Row(
-        name="settle_statement_page",
-        value=many,
-        unit="ms",
-        floor=few,
-        ratio=many / few,
-        budget=f"<= {PAGE_GROWTH_MAX} x",
-        ok=many / few <= PAGE_GROWTH_MAX,
-    )
+    return at_most("settle_statement_page", many, "ms", few, many / few, PAGE_GROWTH_MAX)
 
 
 _LONG_STATEMENT: Final = """
@@ -262,12 +238,3 @@ INSERT INTO transfers (entry, line, debit, credit, amount, player, balance, kind
 SELECT written.id, 0, 0, player.id, 1, player.id, row_number() OVER (ORDER BY written.id), 1
 FROM written, player
 """
-
-
-if __name__ == "__main__":
-    for row in settle_rows():
-        verdict = "ok" if row["ok"] else "MISSED"
-        print(
-            f"{row['name']:24} {row['value']:12,.2f} {row['unit']:8} floor {row['floor']:12,.2f}"
-            f"  ratio {row['ratio']:5.2f}  budget {row['budget']:8} {verdict}"
-        )
