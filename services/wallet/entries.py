@@ -143,7 +143,7 @@ def _check_shares(hand: Hand) -> None:
     if not 0 <= min(put_in.values()) <= max(put_in.values()) <= AMOUNT_MAX:
         raise Unpostable("BAD_AMOUNT")
     # Nobody loses more than he put in, and nobody wins or loses who was not dealt in.
-    if any(net < -put_in.get(sitting, -1) for sitting, net in hand.nets):
+    if any(sitting not in put_in or net < -put_in[sitting] for sitting, net in hand.nets):
         raise Unpostable("SHARES_DIFFER")
     if hand.rake > sum(put_in.values()):
         raise Unpostable("SHARES_DIFFER")

@@ -11,6 +11,7 @@ from doorcard.wallet.v1 import wallet_pb2 as pb
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.game.pots import Pot
+from services.game.rulebook import Game
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_player_id, check_request_id, check_uuid
 from services.runtime.shards import shard_of
@@ -32,7 +33,7 @@ from services.wallet.ledger.reservations import Reservation
 from services.wallet.ledger.shards import SittingEscrow
 from services.wallet.ledger.statement import Line
 from services.wallet.money import check_amount, check_currency
-from services.wallet.rake import Cap, Rounding, Schedule
+from services.wallet.rake import Cap, Rounding, Schedule, Step
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -40,7 +41,7 @@ STAKE_MAX = 64
 """Characters of a stake's name that are kept."""
 _QUOTED = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r", "\0": None})
 """As COPY wants texts."""
-_GAMES = frozenset(game_pb2.Game.values())
+_GAMES: dict[int, str] = {number: name for name, number in game_pb2.Game.items()}
 
 _ROUNDINGS = {
     pb.RAKE_ROUNDING_UNSPECIFIED: Rounding.DOWN,
@@ -108,6 +109,15 @@ def _uuid(value: str, field: str) -> str:
     return value if _UUID.fullmatch(value) else check_uuid(value, field)
 
 
+def game_of(number: int) -> Game | None:
+    """The game of a contract's number; None for none. Raises InvalidArgument for an unknown one."""
+    if number not in _GAMES:
+        raise InvalidArgument.of_field("game", "is none that exists", "BAD_GAME")
+    if number == game_pb2.GAME_UNSPECIFIED:
+        return None
+    return Game(_GAMES[number].removeprefix("GAME_").lower())
+
+
 def schedule_of(message: pb.RakeSchedule) -> Schedule:
     """A schedule as it travels. Raises InvalidArgument for a rounding that does not exist."""
     rounding = _ROUNDINGS.get(message.rounding)
@@ -123,6 +133,7 @@ def schedule_of(message: pb.RakeSchedule) -> Schedule:
         minimum_pot=message.minimum_pot,
         no_rake_on_third=message.no_rake_on_third,
         rounding=rounding,
+        staircase=tuple(Step(step.pot_from, step.rake) for step in message.staircase),
     )
 
 
@@ -139,6 +150,9 @@ def schedule_message(schedule: Schedule) -> pb.RakeSchedule:
         minimum_pot=schedule.minimum_pot,
         no_rake_on_third=schedule.no_rake_on_third,
         rounding=pb.RAKE_ROUNDING_HALF_EVEN if half_even else pb.RAKE_ROUNDING_DOWN,
+        staircase=[
+            pb.RakeStep(pot_from=step.pot_from, rake=step.rake) for step in schedule.staircase
+        ],
     )
 
 

@@ -12,6 +12,7 @@ WHOLE_BASIS_POINTS = 10_000
 PLAYERS_MIN, PLAYERS_MAX = 2, 8
 THIRD_STREET, SEVENTH_STREET = 3, 7
 POTS_MAX = 8
+STEPS_MAX = 32
 
 Fault = tuple[str, str]
 """Field and what is wrong with it."""
@@ -32,9 +33,18 @@ class Cap(NamedTuple):
     """Minor units."""
 
 
+class Step(NamedTuple):
+    """A step of a staircase: from this pot on, this much is taken in all."""
+
+    pot_from: int
+    """Minor units."""
+    rake: int
+    """Minor units."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How much is taken from a pot: a percentage or steps, never both."""
+    """How much is taken from a pot: a percentage, even steps or a staircase, one of them."""
 
     schedule_id: str
     version: int
@@ -53,6 +63,8 @@ class Schedule:
     """No rake when the hand ended on third street."""
     rounding: Rounding = Rounding.DOWN
     """Of a percentage."""
+    staircase: tuple[Step, ...] = ()
+    """Uneven steps, ascending by pot."""
 
 
 def assess(schedule: Schedule, pots: Sequence[Pot], dealt_in: int, street: int) -> tuple[int, ...]:
@@ -73,6 +85,8 @@ def assess(schedule: Schedule, pots: Sequence[Pot], dealt_in: int, street: int) 
 
 
 def _uncapped(schedule: Schedule, total: int) -> int:
+    if schedule.staircase:
+        return max((step.rake for step in schedule.staircase if step.pot_from <= total), default=0)
     if schedule.per_full:
         return total // schedule.per_full * schedule.units
     whole, part = divmod(total * schedule.basis_points, WHOLE_BASIS_POINTS)
@@ -97,6 +111,9 @@ def schedule_faults(schedule: Schedule) -> list[Fault]:
         f"must be 0 to {WHOLE_BASIS_POINTS}",
     )
     check(not (steps and schedule.basis_points), "basis_points", "must be 0 with steps")
+    if schedule.staircase:
+        check(not (steps or schedule.basis_points), "staircase", "must be the only way of counting")
+        faults += _staircase_faults(schedule.staircase)
     if steps:
         check(1 <= schedule.per_full <= AMOUNT_MAX, "per_full", f"must be 1 to {AMOUNT_MAX}")
         check(0 <= schedule.units <= schedule.per_full, "units", "must be 0 to per_full")
@@ -113,6 +130,19 @@ def schedule_faults(schedule: Schedule) -> list[Fault]:
         "caps",
         f"a cap must be 0 to {AMOUNT_MAX}",
     )
+    return faults
+
+
+def _staircase_faults(staircase: tuple[Step, ...]) -> list[Fault]:
+    pots = [step.pot_from for step in staircase]
+    taken = [step.rake for step in staircase]
+    faults: list[Fault] = []
+    if len(staircase) > STEPS_MAX:
+        faults.append(("staircase", f"at most {STEPS_MAX} steps"))
+    if pots != sorted(set(pots)) or taken != sorted(taken):
+        faults.append(("staircase", "must ascend by pot, and never take less from more"))
+    if any(not 0 <= step.rake <= step.pot_from <= AMOUNT_MAX for step in staircase):
+        faults.append(("staircase", "a step must not take more than the pot it begins with"))
     return faults
 
 

@@ -27,7 +27,7 @@ from services.wallet.ledger import (
     totals,
 )
 from services.wallet.messages import progress_message
-from services.wallet.money import check_amount, check_currency
+from services.wallet.money import AMOUNT_MAX, check_amount, check_currency
 from services.wallet.opening import LedgerDatabase
 from services.wallet.operators import OperatorMethods
 from services.wallet.schedules import Schedules
@@ -230,9 +230,17 @@ class WalletServicer(OperatorMethods, wallet_pb2_grpc.WalletServiceServicer):
     async def GetRakeSchedule(  # noqa: N802
         self, request: pb.GetRakeScheduleRequest, _context: Context
     ) -> pb.GetRakeScheduleResponse:
-        schedule = self._schedules.find(request.schedule_id, request.version)
-        if schedule is None:
+        if not 0 <= request.small_bet <= AMOUNT_MAX:
+            raise InvalidArgument.of_field("small_bet", f"must be 0 to {AMOUNT_MAX}", "BAD_AMOUNT")
+        game = messages.game_of(request.game)
+        versions = self._schedules.versions(request.schedule_id)
+        if not versions or not 0 <= request.version <= versions:
             raise NotFound("SCHEDULE_UNKNOWN", "there is no such version of such a schedule")
+        schedule = self._schedules.find(
+            request.schedule_id, request.version, game, request.small_bet
+        )
+        if schedule is None:
+            raise NotFound("STAKE_NOT_COVERED", "it says nothing for this game and small bet")
         return pb.GetRakeScheduleResponse(schedule=messages.schedule_message(schedule))
 
     async def GetRoomSettings(  # noqa: N802

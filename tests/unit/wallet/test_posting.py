@@ -1,9 +1,11 @@
 """Posting entries against accounts in memory: whole or not at all."""
 
+from datetime import UTC, datetime
 from itertools import count
 from uuid import uuid4
 
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.wallet.entries import CashOut, Commit, Entry, Hand, Release, State
@@ -38,13 +40,17 @@ def entry(work: Hand | Commit | Release | CashOut, table: str, currency: str = "
 
 sittings = st.sampled_from([f"sitting-{n}" for n in (*SEATS, 17)])
 reservation_ids = st.sampled_from([f"reservation-{n}" for n in range(11, 17)])
-hands = st.dictionaries(sittings, st.integers(-60, 60), max_size=4).flatmap(
-    lambda nets: st.builds(
-        Hand,
-        st.uuids().map(str),
-        st.just(tuple(nets.items())),
-        st.sampled_from([-sum(nets.values()), 0, 1]),
-    )
+hands = st.builds(
+    lambda hand_id, nets, rakes, put_in: Hand(
+        f"hand-{hand_id}",
+        tuple(nets.items()),
+        (-sum(nets.values()), 0, 1)[rakes],
+        tuple((each, put_in) for each in nets) if put_in else (),
+    ),
+    st.integers(0, 10**6),
+    st.dictionaries(sittings, st.integers(-60, 60), max_size=4),
+    st.integers(0, 2),
+    st.sampled_from([0, 60, 20]),
 )
 works = st.one_of(
     hands,
@@ -63,6 +69,8 @@ batches = st.lists(
 )
 
 
+# A busy machine is no fault of the strategy.
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(batches)
 def test_whatever_comes_the_rows_add_up_and_nothing_goes_below_zero(batch: list[Entry]) -> None:
     before = {number: account.balance for number, account in posting().accounts.items()}
@@ -83,6 +91,8 @@ def test_whatever_comes_the_rows_add_up_and_nothing_goes_below_zero(batch: list[
         assert not (account.closed and account.balance)
 
 
+# A busy machine is no fault of the strategy.
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(batches)
 def test_each_entry_is_posted_or_parked_and_what_follows_a_parked_one_is_parked(
     batch: list[Entry],
@@ -110,3 +120,38 @@ def test_the_last_line_of_a_hand_is_the_rake_and_balances_follow_the_order() -> 
         (1, 1, CONTROL, 13, 20),
     ]
     assert [reason for _, reason in posted.parked] == ["ESCROW_OVERDRAWN"]
+
+
+def test_a_hand_is_kept_with_everyone_dealt_in_and_what_he_put_in() -> None:
+    posted = posting()
+    dealt_in = (("sitting-11", 30), ("sitting-13", 30), ("sitting-15", 5))
+    nets = (("sitting-11", -30), ("sitting-13", 33), ("sitting-15", -5))
+    ended = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    posted.post_all([entry(Hand("hand-1", nets, 2, dealt_in, 1, "5/10", ended), TABLES[1])])
+    assert not posted.parked
+    assert posted.hands == [
+        (0, "EUR", 1, "5/10", "2026-03-01T12:00:00+00:00", 2, "{3,2,1}", "{30,30,5}")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dealt_in", "reason"),
+    [
+        ((("sitting-11", 30), ("sitting-11", 30), ("sitting-13", 30)), "SITTING_TWICE"),
+        ((("sitting-11", -1), ("sitting-13", 30)), "BAD_AMOUNT"),
+        ((("sitting-11", 2**53), ("sitting-13", 30)), "BAD_AMOUNT"),
+        ((("sitting-11", 29), ("sitting-13", 30)), "SHARES_DIFFER"),
+        ((("sitting-11", 30),), "SHARES_DIFFER"),
+        ((("sitting-11", 30), ("sitting-13", 0), ("sitting-17", 1)), "SITTING_UNKNOWN"),
+        ((("sitting-11", 30), ("sitting-13", 0), ("sitting-12", 1)), "TABLE_DIFFERS"),
+    ],
+)
+def test_shares_that_cannot_be_are_parked(
+    dealt_in: tuple[tuple[str, int], ...], reason: str
+) -> None:
+    posted = posting()
+    nets = (("sitting-11", -30), ("sitting-13", 28))
+    posted.post_all([entry(Hand("hand-1", nets, 2, dealt_in), TABLES[1])])
+    assert [each for _, each in posted.parked] == [reason]
+    assert not posted.transfers
+    assert not posted.hands

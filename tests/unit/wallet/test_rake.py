@@ -13,6 +13,7 @@ from services.wallet.rake import (
     Cap,
     Rounding,
     Schedule,
+    Step,
     assess,
     hand_faults,
     schedule_faults,
@@ -61,6 +62,13 @@ def test_steps_count_full_amounts_only() -> None:
     assert [sum(rake_of(STEPS, total)) for total in (1, 19, 20, 39, 40, 119)] == [0, 0, 1, 1, 2, 5]
 
 
+def test_a_staircase_takes_what_its_last_step_says() -> None:
+    stairs = Schedule("stairs", 1, staircase=(Step(20, 1), Step(30, 3), Step(100, 4)))
+    assert [sum(rake_of(stairs, total)) for total in (19, 20, 29, 30, 99, 100, 5000)] == [
+        0, 1, 1, 3, 3, 4, 4,
+    ]  # fmt: skip
+
+
 def test_no_rake_below_the_minimum_pot() -> None:
     schedule = Schedule("minimum", 1, basis_points=500, minimum_pot=100)
     assert rake_of(schedule, 60, 39) == [0, 0]
@@ -92,6 +100,10 @@ def schedules(draw: st.DrawFn) -> Schedule:
         "no_rake_on_third": draw(st.booleans()),
         "rounding": draw(st.sampled_from(Rounding)),
     }
+    if draw(st.booleans()):
+        pots = sorted(draw(st.sets(st.integers(1, 10_000), max_size=5)))
+        taken = sorted(draw(st.integers(0, pots[0])) for _ in pots)
+        return Schedule("s", 1, staircase=tuple(map(Step, pots, taken)), **shared)
     if draw(st.booleans()):
         full = draw(st.integers(1, 1000))
         units = draw(st.integers(0, full))
@@ -131,6 +143,14 @@ def test_half_even_is_what_decimal_arithmetic_gives(basis_points: int, total: in
         (Schedule("s", 1, per_full=0, units=1), "per_full"),
         (Schedule("s", 1, per_full=20, units=21), "units"),
         (Schedule("s", 1, minimum_pot=-1), "minimum_pot"),
+        (Schedule("s", 1, basis_points=1, staircase=(Step(10, 1),)), "staircase"),
+        (Schedule("s", 1, per_full=20, units=1, staircase=(Step(10, 1),)), "staircase"),
+        (Schedule("s", 1, staircase=(Step(10, 1), Step(10, 2))), "staircase"),
+        (Schedule("s", 1, staircase=(Step(20, 2), Step(10, 1))), "staircase"),
+        (Schedule("s", 1, staircase=(Step(10, 2), Step(20, 1))), "staircase"),
+        (Schedule("s", 1, staircase=(Step(1, 2),)), "staircase"),
+        (Schedule("s", 1, staircase=(Step(1, -1),)), "staircase"),
+        (Schedule("s", 1, staircase=tuple(Step(n + 9, n) for n in range(33))), "staircase"),
         (Schedule("s", 1, caps=(Cap(2, 1), Cap(2, 2))), "caps"),
         (Schedule("s", 1, caps=(Cap(3, 1),)), "caps"),
         (Schedule("s", 1, caps=(Cap(2, -1),)), "caps"),
