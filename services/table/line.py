@@ -46,6 +46,8 @@ RETRY_AFTER_MS: Final = 500
 PING_EVERY_S: Final = 5.0
 SILENCE_MAX_S: Final = 15.0
 """A subscription that heard not even the answer to a ping for so long is made anew."""
+HEARD_EVERY_S: Final = 1.0
+"""How exactly it is known when something was heard last."""
 CHANNELS_PER_COMMAND: Final = 64
 
 LOST: Final = Counter(
@@ -328,13 +330,19 @@ class Subscription:
             await connection.send_command(what, *ordered[start : start + CHANNELS_PER_COMMAND])
 
     async def _read(self, connection: AbstractConnection) -> None:
-        while True:
-            async with asyncio.timeout(SILENCE_MAX_S):
+        loop = asyncio.get_running_loop()
+        heard_at = loop.time()
+        async with asyncio.timeout(SILENCE_MAX_S) as silence:
+            while True:
                 reply = await connection.read_response(disable_decoding=True)
-            if reply[0] == b"smessage":
-                self._on_message(reply[1], reply[2])
-            elif reply[0] == b"ssubscribe":
-                self._on_subscribed(reply[1])
+                # Not for every message: one comes with every commit.
+                if loop.time() > heard_at + HEARD_EVERY_S:
+                    heard_at = loop.time()
+                    silence.reschedule(heard_at + SILENCE_MAX_S)
+                if reply[0] == b"smessage":
+                    self._on_message(reply[1], reply[2])
+                elif reply[0] == b"ssubscribe":
+                    self._on_subscribed(reply[1])
 
 
 def _connections(url: str) -> Callable[[], AbstractConnection]:
