@@ -9,6 +9,7 @@ from doorcard.table.v1 import table_pb2
 
 from services.game.rulebook import (
     UNITS_MAX,
+    RakeOnThird,
     Rulebook,
     RulebookError,
     Stake,
@@ -41,6 +42,8 @@ class NewTable(NamedTuple):
     table_id: str
     config: Config
     rake_schedule_id: str
+    rake_on_third: RakeOnThird
+    """The house's rule about hands that end on third street, which goes before the schedule's."""
 
 
 def new_table(request: table_pb2.CreateTableRequest) -> NewTable:
@@ -65,7 +68,12 @@ def new_table(request: table_pb2.CreateTableRequest) -> NewTable:
         hand_pause_ms=request.hand_pause_ms,
         request_digest=_digest(request),
     )
-    return NewTable(uuid5_of("table", request.request_id), config, request.rake_schedule_id)
+    return NewTable(
+        uuid5_of("table", request.request_id),
+        config,
+        request.rake_schedule_id,
+        rulebook.rake_on_third_street,
+    )
 
 
 def _check_plain(request: table_pb2.CreateTableRequest, faults: Faults) -> None:

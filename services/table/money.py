@@ -130,16 +130,25 @@ def settlement_of(table: Table, ended_ms: int) -> tuple[Entry, dict[int, int]]:
     require(nets == result.net, "stacks at the end of a hand are not what its result says")
     require(rake >= 0, "rake below zero")
     require(sum(nets.values()) + rake == 0, "nets and rake of a hand do not add up to zero")
+    record = record_of(table, running, nets, ended_ms)
+    sittings = {number: table.blob.seats[number].sitting_id for number in running.seats}
     settled = wallet_pb2.HandSettlement(
         hand_id=running.hand_id,
         nets=[
-            wallet_pb2.SittingNet(sitting_id=table.blob.seats[number].sitting_id, amount=net)
+            wallet_pb2.SittingNet(sitting_id=sittings[number], amount=net)
             for number, net in nets.items()
             if net
         ],
         rake=rake,
+        dealt_in=[
+            wallet_pb2.SittingShare(sitting_id=sittings[number], contributed=put_in)
+            for number, put_in in hand.put_in.items()
+            if not result.voided
+        ],
+        game=record.game,
+        stake=record.stake.name,
+        ended=record.ended,
     )
-    record = record_of(table, running, nets, ended_ms)
     return _entry("hand", running.hand_id, table, hand=settled)._replace(hand=record), nets
 
 

@@ -13,7 +13,7 @@ from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 from google.protobuf.message import Message
 
-from services.game.rulebook import UNITS_MAX
+from services.game.rulebook import UNITS_MAX, RakeOnThird
 from services.game.wants import ActionKind
 from services.runtime.auth import acting_player, current_caller
 from services.runtime.channels import call
@@ -29,7 +29,7 @@ from services.runtime.ids import check_request_id, check_uuid
 from services.runtime.logs import logger
 from services.runtime.roles import Role
 from services.table import views
-from services.table.creation import NAME_MAX, new_table
+from services.table.creation import NAME_MAX, NewTable, new_table
 from services.table.draft import Wallet
 from services.table.hands import Order
 from services.table.store import Store
@@ -66,19 +66,27 @@ class TableServer:
     async def CreateTable(  # noqa: N802 (gRPC's names)
         self, request: table_pb2.CreateTableRequest, _context: "Context"
     ) -> table_pb2.CreateTableResponse:
-        table_id, config, schedule_id = new_table(request)
-        if schedule_id:
-            found: wallet_pb2.GetRakeScheduleResponse = await call(
-                self._wallet.GetRakeSchedule,
-                wallet_pb2.GetRakeScheduleRequest(schedule_id=schedule_id),
-                timeout_s=WALLET_TIMEOUT_S,
-            )
-            config = msgspec.structs.replace(
-                config, rake_schedule=found.schedule.SerializeToString()
-            )
-        table = await self._tables.create(table_id, config)
-        logger.info("table_created", table=table_id, version=table.version)
+        new = new_table(request)
+        config = new.config
+        if new.rake_schedule_id:
+            config = msgspec.structs.replace(config, rake_schedule=await self._rake_schedule(new))
+        table = await self._tables.create(new.table_id, config)
+        logger.info("table_created", table=new.table_id, version=table.version)
         return table_pb2.CreateTableResponse(table=views.view(table, views.PUBLIC))
+
+    async def _rake_schedule(self, new: NewTable) -> bytes:
+        """What the schedule says for the table's game and stake, under the house's own rule."""
+        shown = views.config(new.table_id, new.config)
+        found: wallet_pb2.GetRakeScheduleResponse = await call(
+            self._wallet.GetRakeSchedule,
+            wallet_pb2.GetRakeScheduleRequest(
+                schedule_id=new.rake_schedule_id, game=shown.game, small_bet=shown.stake.small_bet
+            ),
+            timeout_s=WALLET_TIMEOUT_S,
+        )
+        if new.rake_on_third is not RakeOnThird.SCHEDULE:
+            found.schedule.no_rake_on_third = new.rake_on_third is RakeOnThird.NO
+        return found.schedule.SerializeToString()
 
     async def ListTables(  # noqa: N802
         self, request: table_pb2.ListTablesRequest, _context: "Context"

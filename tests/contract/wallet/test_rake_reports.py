@@ -247,7 +247,7 @@ async def test_a_stakes_name_is_kept_whatever_it_holds(start: Start) -> None:
 
 async def test_malformed_reports_are_refused(start: Start) -> None:
     async with start() as wallet:
-        for fields, reason in (
+        cases: list[tuple[dict[str, Any], str]] = [
             ({"by": 0}, "BAD_GROUPING"),
             ({"by": 9}, "BAD_GROUPING"),
             ({"currency": ""}, "UNKNOWN_CURRENCY"),
@@ -258,7 +258,8 @@ async def test_malformed_reports_are_refused(start: Start) -> None:
             ({"page_size": 501}, "BAD_PAGE"),
             ({"page_token": "x"}, "BAD_PAGE"),
             ({"page_token": "." + "x" * 200}, "BAD_PAGE"),
-        ):
+        ]
+        for fields, reason in cases:
             request = pb.ReportRakeRequest(**{"by": DAY, "currency": "EUR", **fields})
             call = wallet.call("ReportRake", request, "audrey", ["auditor"])
             await refused(call, InvalidArgument, reason)

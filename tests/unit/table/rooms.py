@@ -263,6 +263,8 @@ class FakeWallet(FakeService):
         super().__init__()
         self.reservations: dict[str, wallet_pb2.Reservation] = {}
         self.after_reserve: Callable[[], Awaitable[None]] | None = None
+        self.schedules_asked: list[wallet_pb2.GetRakeScheduleRequest] = []
+        self.no_rake_on_third = False
 
     async def on_ReserveBuyIn(  # noqa: N802
         self, request: wallet_pb2.ReserveBuyInRequest
@@ -293,7 +295,13 @@ class FakeWallet(FakeService):
     async def on_GetRakeSchedule(  # noqa: N802
         self, request: wallet_pb2.GetRakeScheduleRequest
     ) -> wallet_pb2.GetRakeScheduleResponse:
-        schedule = wallet_pb2.RakeSchedule(schedule_id=request.schedule_id, version=1, units=1)
+        self.schedules_asked.append(request)
+        schedule = wallet_pb2.RakeSchedule(
+            schedule_id=request.schedule_id,
+            version=1,
+            units=1,
+            no_rake_on_third=self.no_rake_on_third,
+        )
         return wallet_pb2.GetRakeScheduleResponse(schedule=schedule)
 
     async def on_AssessRake(  # noqa: N802
@@ -357,7 +365,7 @@ class FakeRoom:
         request.CopyFrom(TABLE_REQUEST)
         for name, value in fields.items():
             setattr(request, name, value)
-        table_id, config, schedule_id = new_table(request)
+        table_id, config, schedule_id, _ = new_table(request)
         if schedule_id:
             schedule = wallet_pb2.RakeSchedule(schedule_id=schedule_id, version=1)
             config = msgspec.structs.replace(config, rake_schedule=schedule.SerializeToString())

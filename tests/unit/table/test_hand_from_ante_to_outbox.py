@@ -18,6 +18,12 @@ async def test_a_hand_goes_from_the_deck_to_the_settlement() -> None:
     ledger, record = settled[0].ledger.hand, settled[0].hand
     assert sum(net.amount for net in ledger.nets) + ledger.rake == 0
     assert record.rake == ledger.rake
+    put_in = {each.sitting_id: each.contributed for each in ledger.dealt_in}
+    assert list(put_in) == [player.sitting_id for player in record.players]
+    assert sum(put_in.values()) == sum(pot.amount for pot in record.pots)
+    assert all(net.amount >= -put_in[net.sitting_id] for net in ledger.nets)
+    assert (ledger.game, ledger.stake) == (record.game, record.stake.name)
+    assert ledger.ended == record.ended
     assert [player.player_id for player in record.players] == ["anna", "ben", "carla"]
     stacks = {seat.player_id: seat.stack for seat in room.table.blob.seats.values()}
     assert {p.player_id: p.finishing_stack for p in record.players} == stacks

@@ -145,7 +145,7 @@ def test_a_row_for_a_game_goes_before_one_for_all(tmp_path: Path) -> None:
 
     def points(game: Game | None, small_bet: int) -> int | None:
         found = schedules.find("own", 1, game, small_bet)
-        return found and found.basis_points
+        return found.basis_points if found else None
 
     assert points(Game.HIGH, 99) is None
     assert [points(game, 100) for game in (Game.HIGH, Game.HI_LO, Game.RAZZ, None)] == [
