@@ -231,7 +231,7 @@ def _check(table: Table, sitter: Sitter) -> None:
     his = sum(each.player == player for each in blob.remembered.values())
     if len(blob.remembered) >= REMEMBERED_MAX or his >= REMEMBERED_PER_PLAYER_MAX:
         raise ResourceExhausted(
-            "RESERVATIONS_FULL", "the ledger is behind; try again later", retry_after_ms=5000
+            "RESERVATIONS_FULL", "too many came and went; try again later", retry_after_ms=5000
         )
 
 
