@@ -31,8 +31,8 @@ def main(names: Sequence[str]) -> int:
     measured: list[Row] = []
     failed = []
     for name in names or modules():
-        console.print(f"== measuring {name}", highlight=False)
         try:
+            console.print(f"== measuring {name}{_seed_of(name)}", highlight=False)
             for row in rows_of(name):
                 measured.append(row)
                 console.print(f"   {row['name']}: {row['ratio']:.2f} x", highlight=False)
@@ -50,6 +50,11 @@ def modules() -> list[str]:
     """The modules of this folder that measure something; what they share lies in packages."""
     found = [each.name for each in pkgutil.iter_modules(bench.__path__) if not each.ispkg]
     return sorted(name for name in found if name not in BESIDE)
+
+
+def _seed_of(name: str) -> str:
+    seed = getattr(importlib.import_module(f"bench.{name}"), "SEED", None)
+    return "" if seed is None else f", seed {seed}"
 
 
 def rows_of(name: str) -> Iterator[Row]:
