@@ -307,7 +307,7 @@ class Replay:
     def _time_out_protected(self) -> None:
         """Time-outs that protect come before whatever the record has next: they are no action."""
         while self._time_out_due():
-            hand = copy.deepcopy(self.hand)
+            hand = _copied(self.hand)
             events = hand.time_out()
             if not any(event[0] == EventKind.PROTECTED for event in events):
                 return
@@ -392,7 +392,7 @@ class Replay:
                     self._try(trial.action, allowed)
 
     def _try(self, action: RecordedAction, allowed: bool) -> None:
-        trying = copy.deepcopy(self.hand)
+        trying = _copied(self.hand)
         refused = self._refusal(trying, action)
         if self.story:
             self.story.trial(self._at, self.hand, action, allowed, refused)
@@ -531,6 +531,11 @@ def _capped(hand: Hand, want: Act) -> int:
     most = max((hand.bets[seat] + hand.stacks[seat] for seat in can_act), default=0)
     wagers = want.legal.wagers
     return most if wagers and hand.to < most < wagers[-1] else 0
+
+
+def _copied(hand: Hand) -> Hand:
+    """Another hand in the same state; what never changes is not copied."""
+    return copy.deepcopy(hand, {id(each): each for each in (hand.setup, hand.want)})
 
 
 def _state(hand: Hand) -> tuple[object, ...]:
