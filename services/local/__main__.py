@@ -13,6 +13,7 @@ from rich.table import Table
 
 from services.local.demo import run_demo, write_summary
 from services.local.keys import RoomKeys
+from services.local.ledger import ledger_app
 from services.local.lock import HomeInUseError
 from services.local.replay import replay_command
 from services.local.room import Room, home_folder
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command("replay")(replay_command)
 app.add_typer(rules_app, name="rules")
+app.add_typer(ledger_app, name="ledger")
 
 
 @app.command()

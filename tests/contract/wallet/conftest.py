@@ -48,6 +48,8 @@ class Wallet:
     stub: "wallet_pb2_grpc.WalletServiceAsyncStub"
     url: str
     """Of the database, for looking behind the ledger's back."""
+    address: str = ""
+    """Where it serves."""
 
     async def call(
         self, method: str, request: Any, who: str, roles: Sequence[str], **more: Any
@@ -353,7 +355,8 @@ def start(room: Room, ledger_url: str) -> Start:
             if opens:
                 async with asyncio.timeout(OPENED_S):
                     await ledger._opened.wait()
-            yield Wallet(room, wallet_pb2_grpc.WalletServiceStub(channel), url)
+            stub = wallet_pb2_grpc.WalletServiceStub(channel)
+            yield Wallet(room, stub, url, running.address)
 
     return started
 
