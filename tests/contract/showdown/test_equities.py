@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from functools import partial
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from services.runtime.errors import (
     ResourceExhausted,
     Unavailable,
 )
+from services.showdown import server
 from services.showdown.analysts import Analysts
 from services.showdown.equity import Estimation, Spot
 from tests.conftest import Room
@@ -94,17 +96,19 @@ async def test_what_fits_the_budget_is_exact_and_what_does_not_is_a_precise_samp
 
 
 async def test_progress_rises_to_the_end_and_incomplete_enumerations_tell_no_figures(
-    room: Room,
+    room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(server, "PROGRESS_SECONDS", 0.0)
     async with showdown_of(room) as showdown:
-        request = asked(FOURTH, exact_deals_max=200_000_000)
+        dead = names("2h3h4h5h6h2s3s4s5s6s")
+        request = asked(FOURTH, exact_deals_max=200_000_000, dead_cards=dead)
         *before, last = await estimated(showdown, request)
         assert before
         assert all(not answer.done and not answer.players for answer in before)
         progress = [answer.progress for answer in (*before, last)]
         assert progress == sorted(progress)
         assert progress[-1] == 1
-        assert last.deals == last.deals_total == 141_181_040
+        assert last.deals == last.deals_total == comb(34, 3) * comb(31, 3)
         assert sum(player.equity for player in last.players) == pytest.approx(1)
 
 
@@ -113,7 +117,7 @@ async def test_a_deadline_ends_a_sample_with_what_it_has_and_an_enumeration_with
 ) -> None:
     async with showdown_of(room) as showdown:
         await estimated(showdown, asked())  # The analysts are there.
-        *_, last = await estimated(showdown, asked(**ENDLESS), timeout_s=1.5)
+        *_, last = await estimated(showdown, asked(**ENDLESS), timeout_s=3)
         assert last.done
         assert not last.precise
         assert 0 < last.progress < 1
