@@ -87,7 +87,7 @@ class Room:
             refreshing = asyncio.create_task(self.keys.keep_tokens_fresh(CALLERS))
             self._stack.callback(refreshing.cancel)
         except BaseException:
-            await self._stack.aclose()
+            await self._stop()
             raise
         return self
 
@@ -98,7 +98,7 @@ class Room:
         _trace: TracebackType | None,
     ) -> None:
         (self.home / "room.json").unlink(missing_ok=True)
-        await self._stack.aclose()
+        await self._stop()
 
     @property
     def keys(self) -> RoomKeys:
@@ -154,6 +154,19 @@ class Room:
         if self._supervisor is None:
             raise RuntimeError("the room was not entered")
         return self._supervisor
+
+    async def _stop(self) -> None:
+        """Stop everything; who cancels this meanwhile is heard when nothing is left running."""
+        stopping = asyncio.create_task(self._stack.aclose())
+        cancelled = False
+        while not stopping.done():
+            try:
+                await asyncio.wait({stopping})
+            except asyncio.CancelledError:
+                cancelled = True
+        stopping.result()
+        if cancelled:
+            raise asyncio.CancelledError
 
     async def _start(self, supervisor: Supervisor) -> None:
         (self.home / "run").mkdir(exist_ok=True)

@@ -129,6 +129,9 @@ async def test_ctrl_c_in_the_middle_of_hands_stops_cleanly(home: Path) -> None:
             in_play = await until(at.tables_in_play)
             await at.turn(next(iter(in_play)))
         running.interrupt()
+        # Whoever is impatient gets no half-stopped room.
+        running.until(lambda: not (home / "room.json").exists())
+        running.interrupt()
         assert running.wait() == 130, running.output()
         assert "Traceback" not in running.output()
         assert running.left_running() == []
