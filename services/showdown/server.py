@@ -1,6 +1,6 @@
 """The showdown's contract over gRPC: cards and pots in, awards, ranks and equities out."""
 
-import time
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -73,17 +73,19 @@ class ShowdownServicer(showdown_pb2_grpc.ShowdownServiceServicer):
     ) -> AsyncIterator[pb.EstimateEquityResponse]:
         with self._analysts.let_in():
             estimation, seed = read_equity(request)
-            given_s = context.time_remaining()
-            end_s = time.monotonic() + ESTIMATE_SECONDS
-            if given_s is not None:
-                end_s = min(end_s, time.monotonic() + given_s - ANSWER_SECONDS)
-            told_s = time.monotonic()
+            now_s = asyncio.get_running_loop().time
+            end_s = now_s() + _seconds_for(context)
+            told_s = now_s()
             while part := estimation.next_part():
-                if time.monotonic() >= end_s and (estimation.exact or estimation.deals):
+                try:
+                    # A sample is worth nothing before its first part: that one has all the time.
+                    has_answer = estimation.exact or estimation.deals
+                    async with asyncio.timeout_at(end_s if has_answer else None):
+                        estimation.add(await self._analysts.do(part))
+                except TimeoutError:
                     break
-                estimation.add(await self._analysts.do(part))
-                if time.monotonic() >= told_s + PROGRESS_SECONDS:
-                    told_s = time.monotonic()
+                if now_s() >= told_s + PROGRESS_SECONDS:
+                    told_s = now_s()
                     yield _estimate(estimation, seed, done=False)
             if estimation.exact and not estimation.precise:
                 raise DeadlineExceeded(
@@ -116,6 +118,12 @@ def get_tables_ready() -> None:
     """Do what the first ranking would do, so that the first showdown does not wait for it."""
     for order in Order:
         rank_hands(order, [(0, 5, 10, 15, 20, 25, 30)])
+
+
+def _seconds_for(context: Context) -> float:
+    """How long an estimate may work, so that its answer still reaches the caller."""
+    given_s = context.time_remaining()
+    return ESTIMATE_SECONDS if given_s is None else min(ESTIMATE_SECONDS, given_s - ANSWER_SECONDS)
 
 
 def _divided(result: ShowdownResult) -> pb.DivideShowdownResponse:
