@@ -23,6 +23,9 @@ _HALF: Final = Reopens.HALF
 _TWO_IN_HAND: Final = CapLifted.TWO_IN_HAND
 _ROUND_BEGAN_TWO: Final = CapLifted.ROUND_BEGAN_TWO
 
+UNASKED: Final = -1
+_BEYOND: Final = 1 << 60
+
 _BET: Final = int(ActionKind.BET)
 _COMPLETE: Final = int(ActionKind.COMPLETE)
 _RAISE: Final = int(ActionKind.RAISE)
@@ -34,45 +37,51 @@ _CLOCKWISE: Final = tuple(
 )
 
 
+BETTING_FIELDS: Final = (
+    "acted",
+    "active",
+    "active_count",
+    "answered",
+    "began_two",
+    "big",
+    "bring_in",
+    "bring_in_card",
+    "cap",
+    "clockwise",
+    "duty",
+    "duty_step",
+    "first",
+    "fresh",
+    "full",
+    "half_reopens",
+    "holder",
+    "last_wager",
+    "lifted_in_two",
+    "lifted_rounds",
+    "lifted_when_began_two",
+    "may_open_full",
+    "paid",
+    "places",
+    "put_in",
+    "rounds",
+    "shallowest",
+    "size",
+    "small",
+    "stack",
+    "standing",
+    "standing_count",
+    "step",
+    "third",
+    "to",
+    "two_sizes",
+    "wagers",
+)
+
+
 class Betting:
     """The chips of a hand and the wagering with them. Callers check what is legal first."""
 
-    __slots__ = (
-        "acted",
-        "active",
-        "active_count",
-        "began_two",
-        "big",
-        "bring_in",
-        "bring_in_card",
-        "cap",
-        "clockwise",
-        "duty",
-        "first",
-        "full",
-        "half_reopens",
-        "holder",
-        "last_wager",
-        "lifted_in_two",
-        "lifted_rounds",
-        "lifted_when_began_two",
-        "may_open_full",
-        "paid",
-        "places",
-        "put_in",
-        "rounds",
-        "shallowest",
-        "size",
-        "small",
-        "stack",
-        "standing",
-        "standing_count",
-        "step",
-        "third",
-        "to",
-        "two_sizes",
-        "wagers",
-    )
+    __slots__ = BETTING_FIELDS
 
     def __init__(self, rulebook: Rulebook, stake: Stake, stacks: list[int]) -> None:
         n = len(stacks)
@@ -103,6 +112,11 @@ class Betting:
 
         self.paid: list[int] = [0] * n
         """Put in this round."""
+        self.fresh: list[int] = [UNASKED] * n
+        """`answered` at the beginning of a round."""
+        self.answered: list[int] = [UNASKED] * n
+        """What the player had in after he last acted in this round; of one who cannot act, beyond
+        every amount."""
         self.acted: list[int] = [NOBODY] * n
         """Full wagers there had been when the player last acted in this round; -1: not yet."""
         self.to: int = 0
@@ -117,6 +131,8 @@ class Betting:
         """A player who has put in `to`, so that others can be asked for it."""
         self.duty: int = NOBODY
         """Who is to bring in, while nobody has."""
+        self.duty_step: Step | None = None
+        """The step before the bring-in, as long as nobody is short."""
         self.bring_in_card: int = NOBODY
         """Who holds the card that brings in; he alone may not fold."""
         self.first: int = NOBODY
@@ -135,6 +151,7 @@ class Betting:
         n = self.places
         self.paid = [0] * n
         self.acted = [NOBODY] * n
+        self.answered = self.fresh.copy()
         self.to = self.full = self.wagers = 0
         self.holder = self.first = self.last_wager = self.duty = self.bring_in_card = NOBODY
         self.third = street == 3
@@ -142,23 +159,16 @@ class Betting:
         self.began_two = self.standing_count == 2
         lifted = self.began_two and (self.lifted_in_two or self.lifted_when_began_two)
         rounds = self.lifted_rounds if lifted else self.rounds
-        if street > 4:
-            self.size = self.big
-            step = rounds.later
-        else:
-            self.size = self.small
-            step = rounds.third if self.third else rounds.two_sizes if two_sizes else rounds.fourth
-        self._measure(step)
-
-    def _measure(self, step: Step) -> None:
-        """Whether nobody is short at the beginning of a round."""
-        self.shallowest = min(self.stack)
+        self.size = self.big if street > 4 else self.small
+        step = rounds.two_sizes if two_sizes else rounds.streets[street]
         if self.active_count < 2:
             self.step = None
             return
+        self.shallowest = min(self.stack)
         if self.shallowest <= step.most:
+            # Those who cannot act any more are short for nobody.
             self.shallowest = min([s for s, active in zip(self.stack, self.active) if active])
-        self._take_step(step)
+        self.step = step if step.most < self.shallowest else None
 
     def over(self) -> bool:
         """Betting is over for the hand: at most one player can act, and he owes nothing."""
@@ -166,20 +176,19 @@ class Betting:
             return False
         return self.active_count == 0 or self.owed(self.active.index(True)) == 0
 
+    def expect_bring_in(self, i: int) -> None:
+        """The player holds the card that brings in."""
+        self.duty = self.bring_in_card = i
+        self.duty_step = self.step
+        self.step = None
+
     def next_to_act(self, start: int) -> int:
         """The first place from `start` clockwise that has to act, or -1: the round is over."""
-        active, acted, paid, to = self.active, self.acted, self.paid, self.to
+        answered, to = self.answered, self.to
         for i in self.clockwise[start]:
-            if active[i] and (
-                acted[i] < 0 or (paid[i] < to and (self.step is not None or self.owed(i) > 0))
+            if answered[i] < to and (
+                self.step is not None or answered[i] == UNASKED or self.owed(i) > 0
             ):
-                return i
-        return NOBODY
-
-    def next_active(self, start: int) -> int:
-        """The first place from `start` clockwise that can act, or -1."""
-        for i in self.clockwise[start]:
-            if self.active[i]:
                 return i
         return NOBODY
 
@@ -214,16 +223,15 @@ class Betting:
         step = self.step
         if step is None:
             return self._legal(i)
-        paid = self.paid[i]
-        if self.duty >= 0:
-            paid = -1 if i == self.bring_in_card else -2
-        offered = step.offered.get(paid)
+        offered = step.offered.get(self.paid[i])
         if offered is None:
-            offered = step.offered[paid] = self._legal(i)
+            offered = step.offered[self.paid[i]] = self._legal(i)
         return offered
 
     def _legal(self, i: int) -> Legal:
-        if i == self.duty:
+        if self.duty >= 0:
+            # Who holds the card and cannot bring in passes the duty on (TDA RP-10E).
+            self.duty = i
             return self._legal_bring_in(i)
         to, paid = self.to, self.paid[i]
         reach = paid + self.stack[i]
@@ -234,6 +242,14 @@ class Betting:
         return Legal(True, not owed, owed, 0, kind, wagers, closed)
 
     def _legal_bring_in(self, i: int) -> Legal:
+        if self.duty_step is not None and i == self.bring_in_card:
+            offered = self.duty_step.offered.get(UNASKED)
+            if offered is None:
+                offered = self.duty_step.offered[UNASKED] = self._bring_in(i)
+            return offered
+        return self._bring_in(i)
+
+    def _bring_in(self, i: int) -> Legal:
         stack = self.stack[i]
         amount = min(self.bring_in, stack, self._reach_of_opponents(i))
         wagers: tuple[int, ...] = ()
@@ -253,7 +269,7 @@ class Betting:
             return STACK_TOO_SHORT
         if self._is_capped():
             return CAP_REACHED
-        if self.acted[i] >= 0 and not self._reopened(i):
+        if self.answered[i] != UNASKED and not self._reopened(i):
             return NOT_REOPENED
         paid, stack = self.paid, self.stack
         for j, active in enumerate(self.active):
@@ -310,42 +326,53 @@ class Betting:
 
     def post_bring_in(self, i: int, amount: int) -> int:
         """The bring-in, which `legal` worked out."""
-        self.duty = NOBODY
         if self.bring_in == self.small:
             # It is the bet itself, and for less it is judged like any short all-in.
             return self.wager(i, amount)
         # The price stays the whole bring-in for the others, also where this is less.
         self.to = self.bring_in
-        if amount == self.bring_in:
-            self.holder = i
+        self.duty = NOBODY
+        self.step = self.duty_step
         self._climb(0)
-        return self._pay(i, amount)
+        return self.call(i, amount)
 
     def wager(self, i: int, to: int) -> int:
         """A bet, completion or raise to a total for the round."""
-        self.duty = NOBODY
+        if self.duty >= 0:
+            self.duty = NOBODY
+            self.step = self.duty_step
         above = to - self.full
         if self.two_sizes and above > self.small:
             self.two_sizes = False
             self.size = self.big
-        if self._is_full(above):
+        if self.step is not None or self._is_full(above):
             self.full = to
             self.wagers += 1
         self.to = to
-        self.holder = self.last_wager = i
-        if self.step is not None:
-            self._climb(to)
-        return self._pay(i, to - self.paid[i])
+        self.last_wager = i
+        self._climb(to)
+        return self.call(i, to - self.paid[i])
 
     def call(self, i: int, amount: int) -> int:
         """A call that adds what `legal` worked out."""
-        left = self._pay(i, amount)
-        if self.paid[i] == self.to:
+        left = self.stack[i] - amount
+        self.stack[i] = left
+        paid = self.paid[i] + amount
+        self.paid[i] = paid
+        self.put_in[i] += amount
+        if paid == self.to:
             self.holder = i
+        self.answered[i] = paid
+        self.acted[i] = self.wagers
+        if self.first < 0:
+            self.first = i
+        if not left:
+            self.freeze(i)
         return left
 
     def check(self, i: int) -> None:
         """A check."""
+        self.answered[i] = self.paid[i]
         self.acted[i] = self.wagers
         if self.first < 0:
             self.first = i
@@ -360,9 +387,9 @@ class Betting:
         """The player is out of the hand; what he put in stays."""
         self.standing[i] = False
         self.standing_count -= 1
-        if self.lifted_in_two and self.standing_count == 2:
+        if self.standing_count == 2 and self.lifted_in_two:
             # The cap is off from here, which the steps of this round do not know.
-            self.step = None
+            self.step = self.duty_step = None
         self.freeze(i)
 
     def freeze(self, i: int) -> None:
@@ -370,20 +397,9 @@ class Betting:
         if self.active[i]:
             self.active[i] = False
             self.active_count -= 1
+            self.answered[i] = self.fresh[i] = _BEYOND
             if self.active_count < 2:
-                self.step = None
-
-    def _pay(self, i: int, amount: int) -> int:
-        left = self.stack[i] - amount
-        self.stack[i] = left
-        self.paid[i] += amount
-        self.put_in[i] += amount
-        self.acted[i] = self.wagers
-        if self.first < 0:
-            self.first = i
-        if left == 0:
-            self.freeze(i)
-        return left
+                self.step = self.duty_step = None
 
     # Steps
 
@@ -394,16 +410,9 @@ class Betting:
             return
         after = step.next.get(to)
         if after is None:
-            if self.wagers > STEPS_MAX:
-                self.step = None
-                return
-            after = step.next[to] = Step(self._most())
-        self._take_step(after)
-
-    def _take_step(self, step: Step) -> None:
-        self.step = step if step.most < self.shallowest else None
-
-    def _most(self) -> int:
-        if self._is_capped():
-            return self.to
-        return self.full + (self.big if self.two_sizes else self.size)
+            if self._is_capped():
+                after = Step(self.to)
+            else:
+                after = Step(self.full + (self.big if self.two_sizes else self.size))
+            step.next[to] = after
+        self.step = after if after.most < self.shallowest and self.wagers < STEPS_MAX else None

@@ -3,11 +3,10 @@
 Boards compare groups and high cards only. A board is packed into an int, three bits of count for
 each rank, so that it is kept up to date card by card and its key looked up.
 """
+# ruff: noqa: B905 (saying that lengths agree, as they do here, triples what zip costs)
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
-
-NOBODY: Final = -1
 
 RANK_UNIT: Final = tuple(8**rank for rank in range(13))
 """What a card of each rank adds to a packed board."""
@@ -16,12 +15,12 @@ CARD_UNIT: Final = tuple(RANK_UNIT[card >> 2] for card in range(52))
 
 _PAIRS: Final = frozenset(2 * unit for unit in RANK_UNIT)
 
+# Beyond every board and door card.
+_NO_BOARD: Final = -(1 << 40)
+_NO_DOOR: Final = 99
+
 # By the sizes of the groups: unpaired, pair, two pair, trips, trips with a pair, quads.
 _PATTERN: Final = {(): 0, (2,): 1, (2, 2): 2, (3,): 3, (3, 2): 4, (4,): 5}
-
-# At most 8,567 boards of one to five cards exist, so these stay small.
-_high_keys: Final[dict[int, int]] = {}
-_razz_keys: Final[dict[int, int]] = {}
 
 
 class Boards:
@@ -48,30 +47,31 @@ class Boards:
     def bring_in(self, standing: Sequence[bool]) -> int:
         """The place whose door card brings in: the lowest, ace high, then suit; in razz the
         highest, king of spades down to ace of clubs."""
-        best, best_card = NOBODY, 0
-        for i, cards in enumerate(self.hands):
-            if standing[i]:
-                door = cards[2]
-                card = -_low_order(door) if self.razz else door
-                if best < 0 or card < best_card:
-                    best, best_card = i, card
-        return best
+        if self.razz:
+            doors = [
+                -_low_order(cards[2]) if stands else _NO_DOOR
+                for cards, stands in zip(self.hands, standing)
+            ]
+        else:
+            doors = [
+                cards[2] if stands else _NO_DOOR for cards, stands in zip(self.hands, standing)
+            ]
+        return doors.index(min(doors))
 
     def best(self, standing: Sequence[bool]) -> int:
-        """The place of the best visible hand among those who have not folded."""
-        keys, key_of = (_razz_keys, razz_key) if self.razz else (_high_keys, high_key)
-        extra = sum([CARD_UNIT[card] for card in self.shared]) if self.shared else 0
-        best, best_key = NOBODY, 0
-        for i, packed in enumerate(self.packed):
-            if standing[i]:
-                key = keys.get(packed + extra)
-                if key is None:
-                    key = key_of(packed + extra)
-                if best < 0 or key > best_key:
-                    best, best_key = i, key
-                elif key == best_key and self.by_suit and self._suits(i) > self._suits(best):
-                    best = i
-        return best
+        """The place of the best visible hand among those who have not folded; of equal ones the
+        nearest to the left of the button, or by suit."""
+        key_of = _razz_keys if self.razz else _high_keys
+        boards = self.packed
+        if self.shared:
+            extra = sum([CARD_UNIT[card] for card in self.shared])
+            boards = [packed + extra for packed in boards]
+        keys = [key_of[packed] if stands else _NO_BOARD for packed, stands in zip(boards, standing)]
+        best_key = max(keys)
+        if self.by_suit:
+            equal = [i for i, key in enumerate(keys) if key == best_key]
+            return max(equal, key=self._suits)
+        return keys.index(best_key)
 
     def any_pair(self, standing: Sequence[bool]) -> bool:
         """Whether somebody who has not folded shows a pair on fourth street."""
@@ -84,25 +84,35 @@ class Boards:
         ranks = [_low_order(card) >> 2 if self.razz else card >> 2 for card in cards]
         groups = [ranks.count(rank) for rank in ranks]
         suits = [card & 3 for card in cards]
-        return [suit for _, _, suit in sorted(zip(groups, ranks, suits, strict=True), reverse=True)]
+        return [suit for _, _, suit in sorted(zip(groups, ranks, suits), reverse=True)]
+
+
+class _Keys(dict[int, int]):
+    """Keys of packed boards, worked out when they are first asked for: there are 8,567 boards of
+    one to five cards."""
+
+    def __init__(self, key: Callable[[int], int]) -> None:
+        super().__init__()
+        self._key: Final = key
+
+    def __missing__(self, packed: int) -> int:
+        key = self[packed] = self._key(packed)
+        return key
 
 
 def high_key(packed: int) -> int:
     """The better a packed board for high, the larger; of boards of one length."""
-    key = _high_keys.get(packed)
-    if key is None:
-        key = _high_keys[packed] = _key([(count, rank) for rank, count in _counts(packed)])
-    return key
+    return _key([(count, rank) for rank, count in _counts(packed)])
 
 
 def razz_key(packed: int) -> int:
     """The better a packed board for razz, the larger: patterns, grouped ranks, then the rest from
     the top card down, ace low, each lower first."""
-    key = _razz_keys.get(packed)
-    if key is None:
-        low = [(count, (rank + 1) % 13) for rank, count in _counts(packed)]
-        key = _razz_keys[packed] = -_key(low)
-    return key
+    return -_key([(count, (rank + 1) % 13) for rank, count in _counts(packed)])
+
+
+_high_keys: Final = _Keys(high_key)
+_razz_keys: Final = _Keys(razz_key)
 
 
 def _low_order(card: int) -> int:

@@ -6,6 +6,7 @@ reads no clock and knows nothing random: the same inputs give the same events fo
 # ruff: noqa: B905 (saying that lengths agree, as they do here, triples what zip costs)
 
 from collections.abc import Iterable, Sequence
+from operator import getitem
 from typing import Any, Final
 
 from services.game import dealing, pots
@@ -64,7 +65,7 @@ _RAKE: Final = 5
 _SETTLE: Final = 6
 _VOID: Final = 7
 
-_BIT_OF: Final = {card: 1 << card for card in range(CARDS)}
+_bit_of: Final = {card: 1 << card for card in range(CARDS)}.__getitem__
 
 # Members of an enum are slow to look up; these are for the hot path.
 _BRING_IN: Final = int(ActionKind.BRING_IN)
@@ -108,6 +109,12 @@ class Hand(HandState):
         for item in inputs:
             hand.feed(item)
         return hand
+
+    def fork(self) -> "Hand":
+        """Another hand in the same state; what is fed to one leaves the other as it is."""
+        other = Hand(self.setup)
+        other.take_over(self)
+        return other
 
     def feed(self, item: Sequence[Any]) -> list[Event]:
         """One item of `inputs`; lists may stand for tuples."""
@@ -155,8 +162,11 @@ class Hand(HandState):
         if not isinstance(want, Deal):
             raise not_wanted("DEAL", "cards")
         slots = want.cards
-        bits = sum([_BIT_OF.get(card, 0) for card in cards])
-        # Of equal cards, and of what is no card, there are fewer bits than cards.
+        try:
+            bits = sum(map(_bit_of, cards))
+        except KeyError:
+            raise unfit_cards(cards, len(slots)) from None
+        # The sum of equal bits has fewer of them.
         if len(cards) != len(slots) or bits.bit_count() != len(slots) or bits & self._seen:
             raise unfit_cards(cards, len(slots))
         self._seen |= bits
@@ -166,13 +176,13 @@ class Hand(HandState):
             events.append((EventKind.RESHUFFLED, len(want.reshuffle)))
         if want.burn:
             events.append((EventKind.BURNED, want.burn))
-        events += [(_DEALT, seat, card, up) for (seat, up), card in zip(slots, cards)]
+        events += map(getitem, self._round.events, cards)
         self._stub.dealt(want)
         if slots[0][0] == COMMUNITY:
             self._share(cards[0])
         else:
             self._hand_out(slots, cards)
-            if self.street == 7 and self._want_seventh():
+            if self._lacking and self._want_seventh():
                 return events
         self._begin_round(events)
         return events
@@ -207,9 +217,7 @@ class Hand(HandState):
         else:
             raise not_offered(legal, kind, amount, b.to)
         self.inputs.append((_ACT, seat, kind, amount))
-        events = [event]
-        if not left:
-            events.append((_ALL_IN, seat))
+        events = [event] if left else [event, (_ALL_IN, seat)]
         self.turn += 1
         self._go_on(i + 1, events)
         return events
@@ -358,11 +366,8 @@ class Hand(HandState):
         if self.street == 7:
             return self._want_seventh()
         seats = self._standing_seats()
-        if self.street == 3:
-            slots = dealing.third_street(seats)
-        else:
-            slots = dealing.up_cards(seats)
-        self.want = self._stub.ordinary(slots, self.street)
+        self._round = dealing.third_street(seats) if self.street == 3 else dealing.up_cards(seats)
+        self.want = self._stub.ordinary(self._round.slots, self.street)
         return True
 
     def _want_seventh(self) -> bool:
@@ -372,18 +377,22 @@ class Hand(HandState):
         if not lacking:
             return False
         # The last card lies down, unless the hands are open already.
-        slots = dealing.up_cards(lacking) if self.tabled else dealing.down_cards(lacking)
-        self.want = self._stub.seventh(slots)
+        self._round = dealing.up_cards(lacking) if self.tabled else dealing.down_cards(lacking)
+        self.want = self._stub.seventh(self._round.slots)
+        if self.want.cards is not self._round.slots:
+            self._round = dealing.in_order(self.want.cards)
+        self._lacking = len(lacking) - len(self.want.cards)
         return True
 
     def _hand_out(self, slots: dealing.Slots, cards: Sequence[int]) -> None:
         hands, place, packed = self._cards, self._place, self._boards.packed
         if self.street == 3:
             n = self._dealt_in = len(cards) // 3
-            for (seat, _), one, two, door in zip(slots, cards, cards[n:], cards[2 * n :]):
-                i = place[seat]
-                hands[i] += one, two, door
-                packed[i] = CARD_UNIT[door]
+            doors = cards[2 * n :]
+            for (seat, _), *hand in zip(slots, cards, cards[n:], doors):
+                hands[place[seat]] = hand
+            for (seat, _), door in zip(slots, doors):
+                packed[place[seat]] = CARD_UNIT[door]
         elif self.street < 7:
             for (seat, _), card in zip(slots, cards):
                 i = place[seat]
@@ -412,7 +421,7 @@ class Hand(HandState):
         if self.betting_is_over or (b.active_count < 2 and b.over()):
             self._end_betting(events)
         elif street == 3 and rulebook.bring_in_rule is _FORCED:
-            b.duty = b.bring_in_card = self._boards.bring_in(b.standing)
+            b.expect_bring_in(self._boards.bring_in(b.standing))
             self._go_on(b.duty, events)
         else:
             self._go_on(self._boards.best(b.standing), events)
@@ -427,11 +436,7 @@ class Hand(HandState):
             if b.over():
                 self._end_betting(events)
                 return
-        if b.duty >= 0:
-            # Who holds the card and cannot bring in passes the duty on (TDA RP-10E).
-            i = b.duty = b.next_active(b.duty)
-        else:
-            i = b.next_to_act(start)
+        i = b.next_to_act(start)
         if i >= 0:
             self.want = Act(self._seat[i], self.turn, b.legal(i))
         elif self.street == 7:
@@ -518,7 +523,7 @@ class Hand(HandState):
         b.paid = [0] * b.places
         self._require_conserved(0)
         events.append((EventKind.VOIDED,))
-        self.result = HandResult()
+        self.result = HandResult(self.setup)
         self.result.voided = True
         self._end(events)
 
@@ -526,17 +531,14 @@ class Hand(HandState):
         setup, stack = self.setup, self._b.stack
         first = self._place[setup.seats[0]]
         after = stack[first:] + stack[:first]
-        result = self._result()
-        result.net = {
-            seat: now - before for seat, now, before in zip(setup.seats, after, setup.stacks)
-        }
+        self._result().end(after)
         self.want = None
         self.over = True
         events.append((_ENDED, tuple(zip(setup.seats, after))))
 
     def _result(self) -> HandResult:
         if self.result is None:
-            self.result = HandResult()
+            self.result = HandResult(self.setup)
         return self.result
 
     def _require_conserved(self, beside: int) -> None:

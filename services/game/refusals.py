@@ -125,5 +125,5 @@ def check_awards(result: ShowdownResult, want: Showdown) -> None:
         rest[index] -= amount
     if any(rest):
         raise Refused("AWARDS_DO_NOT_ADD_UP", "6 showdown", "the awards are not the pots")
-    if sorted(seat for seat, _, _ in result.reveals) != sorted(want.order):
+    if sorted([seat for seat, _, _ in result.reveals]) != sorted(want.order):
         raise Refused("REVEALS_DO_NOT_FIT", "6 showdown", "everyone still in, once")

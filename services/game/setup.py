@@ -43,14 +43,26 @@ class HandSetup:
             raise ValueError("the stake does not fit the rulebook")
 
 
+RESULT_FIELDS: Final = (
+    "_after",
+    "awards",
+    "mucked",
+    "pots",
+    "rake",
+    "shown",
+    "uncalled",
+    "voided",
+)
+
+
 class HandResult:
     """How a hand ended."""
 
-    __slots__ = ("awards", "mucked", "net", "pots", "rake", "shown", "uncalled", "voided")
+    __slots__ = (*RESULT_FIELDS, "_setup")
 
-    def __init__(self) -> None:
-        self.net: dict[int, int] = {}
-        """Won or lost by each seat; the sum is the rake, negative."""
+    def __init__(self, setup: HandSetup) -> None:
+        self._setup = setup
+        self._after: list[int] = []
         self.uncalled: tuple[tuple[int, int], ...] = ()
         """(seat, amount) that went back."""
         self.pots: tuple[Pot, ...] = ()
@@ -65,3 +77,15 @@ class HandResult:
         """Seats that stayed to the showdown and did not show."""
         self.voided: bool = False
         """Every stake went back."""
+
+    @property
+    def net(self) -> dict[int, int]:
+        """Won or lost by each seat; the sum is the rake, negative. Empty before the end."""
+        if not self._after:
+            return {}
+        stacks = zip(self._setup.seats, self._after, self._setup.stacks, strict=True)
+        return {seat: now - then for seat, now, then in stacks}
+
+    def end(self, after: list[int]) -> None:
+        """The hand has ended with these stacks, by seat as in the setup."""
+        self._after = after

@@ -4,8 +4,7 @@ Pure: the answer depends on the cards, the pots, the seats and the house's rules
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from services.game.events import HIGH, LOW, WHOLE
 from services.game.invariant import require
@@ -66,7 +65,7 @@ def divide(showdown: Showdown, rules: SplitRules) -> ShowdownResult:
     """
     _check(showdown, rules)
     sides = sides_of(showdown, rules)
-    reveals = tuple(_reveals(showdown, rules, sides))
+    reveals = _reveals(showdown, rules, sides)
     mucked = {seat for seat, shown, _ in reveals if not shown}
     awards: list[tuple[int, int, int, int, str]] = []
     for index, pot in enumerate(showdown.pots):
@@ -81,11 +80,10 @@ def divide(showdown: Showdown, rules: SplitRules) -> ShowdownResult:
                 awards.append((index, seat, chips, part, side.name(side.ranks[seat])))
                 paid += chips
         require(paid == pot.amount, "the awards of a pot add up to it")
-    return ShowdownResult(tuple(awards), reveals)
+    return ShowdownResult(tuple(awards), tuple(reveals))
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """One way to win: the high or the low hands of everybody."""
 
     ranks: dict[int, int]
@@ -117,36 +115,34 @@ def sides_of(showdown: Showdown, rules: SplitRules) -> tuple[Side, ...]:
     return tuple(sides)
 
 
-def _parts(pot: Pot, sides: tuple[Side, ...]) -> Iterator[tuple[int, Side, int]]:
+def _parts(pot: Pot, sides: tuple[Side, ...]) -> list[tuple[int, Side, int]]:
     """The parts of a pot: (part, how it is won, minor units). High gets the odd unit of halves."""
     if len(sides) == 1 or not any(sides[1].ranks.get(seat) for seat in pot.seats):
-        yield WHOLE, sides[0], pot.amount
-    else:
-        yield HIGH, sides[0], pot.amount - pot.amount // 2
-        yield LOW, sides[1], pot.amount // 2
+        return [(WHOLE, sides[0], pot.amount)]
+    low = pot.amount // 2
+    return [(HIGH, sides[0], pot.amount - low), (LOW, sides[1], low)]
 
 
 def _split(
     amount: int, pot: Pot, side: Side, showdown: Showdown, remainder: OddChipRemainder
-) -> Iterator[tuple[int, int]]:
+) -> list[tuple[int, int]]:
     """What each of the best hands gets: (seat, minor units above 0), odd units first."""
-    best = max(side.ranks.get(seat, 0) for seat in pot.seats)
-    winners = sorted(
-        (seat for seat in pot.seats if side.ranks.get(seat) == best),
-        key=lambda seat: (seat - showdown.button - 1) % SEATS_MAX,
-    )
+    ranks = side.ranks
+    best = max([ranks.get(seat, 0) for seat in pot.seats])
+    winners = [seat for seat in pot.seats if ranks.get(seat) == best]
+    if len(winners) == 1:
+        return [(winners[0], amount)] if amount else []
+    winners.sort(key=lambda seat: (seat - showdown.button - 1) % SEATS_MAX)
     share, odd = divmod(amount, len(winners))
     precedence = side.precedence
     if odd and precedence:
         # Sorting keeps the order of position where the deciding cards are all shared.
         winners.sort(key=lambda seat: precedence((*showdown.hands[seat], *showdown.community)))
-    for place, seat in enumerate(winners):
-        if remainder is OddChipRemainder.ONE_EACH:
-            chips = share + (place < odd)
-        else:
-            chips = share + (odd if place == 0 else 0)
-        if chips:
-            yield seat, chips
+    if remainder is OddChipRemainder.ONE_EACH:
+        chips = [share + (place < odd) for place in range(len(winners))]
+    else:
+        chips = [share + odd] + [share] * (len(winners) - 1)
+    return [(seat, units) for seat, units in zip(winners, chips, strict=True) if units]
 
 
 def _by_high_card(cards: Sequence[int]) -> tuple[int, ...]:
@@ -178,32 +174,32 @@ _LOW_PRECEDENCE: Final = {
 
 def _reveals(
     showdown: Showdown, rules: SplitRules, sides: tuple[Side, ...]
-) -> Iterator[tuple[int, bool, str]]:
+) -> list[tuple[int, bool, str]]:
     """Who shows and who mucks, in showing order: (seat, shown, name of the hand)."""
     everyone = showdown.tabled or rules.showdown is ShowdownRule.ALL_SHOW
-    shown: set[int] = set()
+    # The best hand shown so far, by contested pot and side.
+    leads = [(pot.seats, [0] * len(sides)) for pot in showdown.pots if len(pot.seats) > 1]
+    reveals: list[tuple[int, bool, str]] = []
+    nobody_yet = True
     for seat in showdown.order:
         if not showdown.hands[seat]:
-            yield seat, False, ""
-        elif everyone or not shown or _can_win(seat, shown, showdown.pots, sides):
-            shown.add(seat)
-            names = [side.name(side.ranks[seat]) for side in sides if side.ranks[seat]]
-            yield seat, True, ", and ".join(names)
-        else:
-            yield seat, False, ""
-
-
-def _can_win(seat: int, shown: set[int], pots: Sequence[Pot], sides: tuple[Side, ...]) -> bool:
-    """Whether a hand can win a part of a contested pot against the hands shown so far."""
-    for pot in pots:
-        if seat not in pot.seats or len(pot.seats) == 1:
+            reveals.append((seat, False, ""))
             continue
-        rivals = shown.intersection(pot.seats)
-        for side in sides:
-            rank = side.ranks[seat]
-            if rank and all(rank >= side.ranks[rival] for rival in rivals):
-                return True
-    return False
+        ranks = [side.ranks[seat] for side in sides]
+        can_win = False
+        for seats, lead in leads:
+            if seat in seats:
+                for index, rank in enumerate(ranks):
+                    if rank and rank >= lead[index]:
+                        can_win = True
+                        lead[index] = rank
+        if can_win or everyone or nobody_yet:
+            nobody_yet = False
+            names = [side.name(rank) for side, rank in zip(sides, ranks, strict=True) if rank]
+            reveals.append((seat, True, ", and ".join(names)))
+        else:
+            reveals.append((seat, False, ""))
+    return reveals
 
 
 def _check(showdown: Showdown, rules: SplitRules) -> None:
@@ -215,7 +211,7 @@ def _check(showdown: Showdown, rules: SplitRules) -> None:
         dealt.extend(cards)
     if len(set(dealt)) != len(dealt):
         raise ValueError("a card occurs twice")
-    if sorted(showdown.order) != sorted(showdown.hands):
+    if len(showdown.order) != len(showdown.hands) or set(showdown.order) != set(showdown.hands):
         raise ValueError("the showing order does not name each hand once")
     for pot in showdown.pots:
         if not pot.seats or not showdown.hands.keys() >= set(pot.seats):

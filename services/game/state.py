@@ -4,44 +4,46 @@
 from typing import Any, Final
 
 from services.game import dealing, pots
-from services.game.betting import NOBODY, Betting
+from services.game.betting import BETTING_FIELDS, NOBODY, Betting
 from services.game.boards import Boards
+from services.game.forking import copy_fields
 from services.game.rulebook import Game, TieBreak
-from services.game.setup import HandResult, HandSetup
-from services.game.stub import Stub
+from services.game.setup import RESULT_FIELDS, HandResult, HandSetup
+from services.game.stub import STUB_FIELDS, Stub
 from services.game.wants import Want
 
 _SUIT: Final = TieBreak.SUIT
 _RAZZ: Final = Game.RAZZ
 
 
+_OWN_FIELDS: Final = (
+    "_cards",
+    "_chips",
+    "_dealt_in",
+    "_lacking",
+    "_left",
+    "_net_pots",
+    "_place",
+    "_round",
+    "_seat",
+    "_seen",
+    "betting_is_over",
+    "community",
+    "inputs",
+    "over",
+    "street",
+    "tabled",
+    "turn",
+    "want",
+)
+_PARTS: Final = {"_b": BETTING_FIELDS, "_boards": ("packed", "shared"), "_stub": STUB_FIELDS}
+
+
 class HandState:
     """The table in the middle of a hand. Places count clockwise from the left of the button, so
     that of several the lowest is the nearest; outside of the game there are seats only."""
 
-    __slots__ = (
-        "_b",
-        "_boards",
-        "_cards",
-        "_chips",
-        "_dealt_in",
-        "_left",
-        "_net_pots",
-        "_place",
-        "_seat",
-        "_seen",
-        "_stub",
-        "betting_is_over",
-        "community",
-        "inputs",
-        "over",
-        "result",
-        "setup",
-        "street",
-        "tabled",
-        "turn",
-        "want",
-    )
+    __slots__ = (*_OWN_FIELDS, *_PARTS, "result", "setup")
 
     def __init__(self, setup: HandSetup) -> None:
         self.setup: Final = setup
@@ -58,6 +60,8 @@ class HandState:
         self._boards: Boards = Boards(self._cards, rulebook.game is _RAZZ, by_suit)
         self._seen: int = 0
         self._dealt_in: int = 0
+        self._round: dealing.Round = dealing.NO_CARDS
+        self._lacking: int = 0
         self._left: int = 0
         self._net_pots: tuple[pots.Pot, ...] = ()
         self.want: Want | None = None
@@ -88,6 +92,16 @@ class HandState:
     def boards(self) -> Boards:
         """The up cards, by place: to be read, as explanations do."""
         return self._boards
+
+    def take_over(self, other: "HandState") -> None:
+        """The state of another hand with the same setup; what is fed to one leaves the other."""
+        copy_fields(other, self, _OWN_FIELDS)
+        for part, fields in _PARTS.items():
+            copy_fields(getattr(other, part), getattr(self, part), fields)
+        self._boards.hands = self._cards
+        if other.result is not None:
+            self.result = HandResult(self.setup)
+            copy_fields(other.result, self.result, RESULT_FIELDS)
 
     @property
     def seats(self) -> tuple[int, ...]:

@@ -41,11 +41,10 @@ class Step:
 class Rounds(NamedTuple):
     """Rounds in which nobody has done anything yet."""
 
-    third: Step
-    fourth: Step
+    streets: tuple[Step, ...]
+    """By street, 3 to 7; fifth, sixth and seventh are alike."""
     two_sizes: Step
     """Fourth street with an open pair, where the house allows it."""
-    later: Step
 
 
 @lru_cache(maxsize=256)
@@ -55,5 +54,5 @@ def rounds_of(terms: Terms) -> tuple[Rounds, Rounds]:
 
 
 def _rounds(terms: Terms) -> Rounds:
-    small, big = terms.small, terms.big
-    return Rounds(Step(small), Step(small), Step(big), Step(big))
+    third, fourth, later = Step(terms.small), Step(terms.small), Step(terms.big)
+    return Rounds((later, later, later, third, fourth, later, later, later), Step(terms.big))

@@ -11,10 +11,13 @@ COMMUNITY_SLOT: Final = (-1, True)
 _POSITIONS: Final = tuple(range(CARDS))
 
 
+STUB_FIELDS: Final = ("burn_cards", "burned", "next", "short_deck")
+
+
 class Stub:
     """How far the deck has been dealt, and which positions were burned."""
 
-    __slots__ = ("burn_cards", "burned", "next", "short_deck")
+    __slots__ = STUB_FIELDS
 
     def __init__(self, burn_cards: bool, short_deck: ShortDeck) -> None:
         self.burn_cards: bool = burn_cards
@@ -51,7 +54,8 @@ class Stub:
     def dealt(self, deal: Deal) -> None:
         """The cards of a Deal are out."""
         if not deal.reshuffle:
-            self.burned += range(self.next, self.next + deal.burn)
+            if deal.burn:
+                self.burned += range(self.next, self.next + deal.burn)
             self.next += deal.burn + len(deal.cards)
 
     def _off_the_top(self, slots: tuple[tuple[int, bool], ...], burn: int) -> Deal:

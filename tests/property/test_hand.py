@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from services.game.hand import Act, ActionKind, Deal, Hand, HandSetup, Refused
 from services.game.rulebook import Rulebook, RulebookError, shipped
+from services.game.steps import Step
 from tests.unit.game.play import choices, deal_any, finish, stake
 
 STEPS_MAX = 400
@@ -89,7 +90,7 @@ def state(thing: Any) -> Any:
         return [state(item) for item in thing]
     if isinstance(thing, dict):
         return {key: state(item) for key, item in thing.items()}
-    if isinstance(thing, int | str | HandSetup) or thing is None:
+    if isinstance(thing, int | str | HandSetup | Step) or thing is None:
         return thing
     kind: Any = type(thing)
     return {field: state(getattr(thing, field)) for field in _fields(kind)}
