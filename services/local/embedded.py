@@ -4,6 +4,7 @@ Both listen on the loopback interface only and ask for a password.
 """
 
 import asyncio
+import contextlib
 import importlib.util
 import os
 import pwd
@@ -193,8 +194,16 @@ async def _initdb(folder: Path, password_file: Path, user: str) -> None:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
-    _out, words = await process.communicate()
+    try:
+        _out, words = await process.communicate()
+    except BaseException:
+        # It has children of its own, which would go on making the folder.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        raise
     if process.returncode != 0:
         raise RuntimeError(f"initdb failed: {words.decode('utf-8', 'replace').strip()}")
 

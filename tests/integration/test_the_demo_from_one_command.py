@@ -5,7 +5,7 @@ import email.policy
 import json
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from email.message import EmailMessage
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.rooms import Places, client, command, new_home, until
+from tests.integration.rooms import Command, Places, client, command, new_home, until
 
 HANDS = 20
 CARD = re.compile(r"(?<![A-Za-z0-9])[2-9TJQKA][cdhs](?![A-Za-z0-9])")
@@ -112,10 +112,25 @@ def test_logs_are_json_lines_of_the_service_that_wrote_them(demo: Demo) -> None:
             assert json.loads(line)["service"] == name
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_it_starts_leaves_nothing(home: Path, number: signal.Signals) -> None:
+def makes_its_database(running: Command) -> bool:
+    """For the first time in this data folder."""
+    return (running.home / ".postgres.new" / "PG_VERSION").exists()
+
+
+def starts_its_services(running: Command) -> bool:
+    """The databases run, the services do not yet."""
+    return "postgres is up" in running.output()
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [(makes_its_database, signal.SIGINT), (starts_its_services, signal.SIGTERM)],
+)
+def test_a_signal_while_it_starts_leaves_nothing(
+    home: Path, moment: Callable[[Command], bool], number: signal.Signals
+) -> None:
     with command(home, "demo", "--hands", "1000") as running:
-        running.until(lambda: "postgres is up" in running.output())
+        running.until(lambda: moment(running))
         running.interrupt(number)
         assert running.wait() == 130, running.output()
         assert running.left_running() == []
