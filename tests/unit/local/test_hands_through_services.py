@@ -15,6 +15,7 @@ from services.game.phh import RakeTerms, parse_phh
 from services.game.pots import Pot
 from services.game.recorded_rules import rake_of
 from services.game.replay import Replayed
+from services.game.rulebook import Game
 from services.game.staging import Staging, stage
 from services.local import replay as command
 from services.local import through_services
@@ -23,7 +24,7 @@ from services.local.recorded_table import outcome_of
 from services.local.through_services import NotInstalledError, schedule_toml, write_room
 from services.runtime.ids import uuid5_of
 from services.wallet.rake import assess
-from services.wallet.schedules import read_versions
+from services.wallet.schedules import Schedules
 
 HANDS = Path(__file__).parents[2] / "hands"
 RIGHT = HANDS / "cases" / "quartering-101.phh"
@@ -40,9 +41,9 @@ RIGHT = HANDS / "cases" / "quartering-101.phh"
     ],
 )
 def test_a_schedule_takes_what_the_record_says(terms: RakeTerms, tmp_path: Path) -> None:
-    file = tmp_path / "rake-0.toml"
-    file.write_text(schedule_toml(terms))
-    [schedule] = read_versions(file)
+    (tmp_path / "rake-0.toml").write_text(schedule_toml(terms))
+    schedule = Schedules(tmp_path).find("rake-0", game=Game.RAZZ, small_bet=10)
+    assert schedule is not None
     for pot in (1, 50, 70, 101, 202):
         for street in (3, 7):
             shares = assess(schedule, [Pot(pot, (0, 1))], 2, street)
