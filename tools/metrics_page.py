@@ -86,10 +86,9 @@ EXAMPLES: Final[dict[str, str]] = {
     "doorcard_table_conflicts": "sum(rate(doorcard_table_conflicts_total[5m])) / "
     'sum(rate(doorcard_table_commits_total{outcome="committed"}[5m]))',
     "doorcard_table_replicas": "min(doorcard_table_replicas)",
-    "grpc_client_handled": "sum by (job, grpc_method) "
-    '(rate(grpc_client_handled_total{grpc_code!="OK"}[5m]))',
-    "grpc_server_handled": 'sum by (job) (rate(grpc_server_handled_total{grpc_code=~"INTERNAL|'
-    'UNAVAILABLE|UNKNOWN"}[5m])) / sum by (job) (rate(grpc_server_handled_total[5m]))',
+    "grpc_client_handled": "sum by (job, grpc_service, grpc_code) "
+    "(rate(grpc_client_handled_total[5m]))",
+    "grpc_server_handled": "sum by (job, grpc_code) (rate(grpc_server_handled_total[5m]))",
 }
 """By name as the code has it; a metric that is not here gets the usual query of its type."""
 

@@ -16,9 +16,11 @@ from services.local.keys import RoomKeys
 from services.local.ledger import ledger_app
 from services.local.lock import HomeInUseError
 from services.local.replay import replay_command
+from services.local.report import report_command
 from services.local.room import Room, home_folder
 from services.local.rules import rules_app
 from services.local.supervisor import Change, StartFailedError, State
+from services.local.top import top_command
 from services.runtime.errors import DoorcardError
 from services.runtime.roles import Role
 
@@ -29,6 +31,8 @@ app = typer.Typer(
     help="The back end of a Seven Card Stud room.", no_args_is_help=True, add_completion=True
 )
 app.command("replay")(replay_command)
+app.command("report")(report_command)
+app.command("top")(top_command)
 app.add_typer(rules_app, name="rules")
 app.add_typer(ledger_app, name="ledger")
 

@@ -79,9 +79,11 @@ OLD_RESERVATIONS: Final = Counter(
     "doorcard_old_reservations", "Old pending reservations put to their table.", ["outcome"],
     registry=REGISTRY,
 )  # fmt: skip
+for _outcome in ("seated", "released"):
+    # What never happened is 0, not absent: a rule that looks for it finds it.
+    OLD_RESERVATIONS.labels(_outcome)
 MAILS: Final = Counter("doorcard_mails", "Tries to send a hand.", ["outcome"], registry=REGISTRY)
 for _outcome in ("sent", "failed"):
-    # What never happened is 0, not absent: a rule that looks for it finds it.
     MAILS.labels(_outcome)
 TRIGGERS: Final = Counter(
     "doorcard_triggers",

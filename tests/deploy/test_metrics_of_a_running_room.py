@@ -12,7 +12,7 @@ from rich.console import Console
 from services.local.demo import run_demo
 from services.local.room import METRICS, Room
 from services.local.summary import Summary
-from tests.integration.rooms import Hosted, new_home
+from tests.deploy.room import running_room
 from tools.metrics_page import LABELS, declared
 
 pytestmark = [pytest.mark.xdist_group("metrics"), pytest.mark.timeout(240)]
@@ -49,14 +49,9 @@ def page(url: str) -> str:
 
 @pytest.fixture(scope="module")
 def scraped() -> Iterator[Scraped]:
-    with new_home() as folder:
-        host = Hosted(folder)
-        try:
-            room = host.start()
-            summary = host.run(run_demo(room, HANDS, console=Console(quiet=True)))
-            yield Scraped(room, summary)
-        finally:
-            host.close()
+    with running_room() as (room, runner):
+        summary = runner.run(run_demo(room, HANDS, console=Console(quiet=True)))
+        yield Scraped(room, summary)
 
 
 def test_every_label_has_one_of_its_few_values(scraped: Scraped) -> None:
