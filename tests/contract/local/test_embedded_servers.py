@@ -4,7 +4,7 @@ restart.
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,14 @@ from services.local.embedded import (
 from services.local.ports import HeldPorts
 from services.local.supervisor import Supervisor
 from tests.contract.local.test_supervised_processes import until
+from tests.integration.rooms import new_home
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A data folder that PostgreSQL's user can reach, whoever else runs pytest meanwhile."""
+    with new_home() as folder:
+        yield folder
 
 
 class Servers:
@@ -75,8 +83,8 @@ async def up(home: Path) -> AsyncIterator[Servers]:
     ports.release()
 
 
-async def test_data_outlive_kills_and_restarts_and_strangers_stay_out(tmp_path: Path) -> None:
-    async with up(tmp_path) as servers:
+async def test_data_outlive_kills_and_restarts_and_strangers_stay_out(home: Path) -> None:
+    async with up(home) as servers:
         async with servers.valkey() as client:
             await client.set("blob", "1")
             rules = await client.config_get("append*", "maxmemory-policy")
@@ -99,7 +107,7 @@ async def test_data_outlive_kills_and_restarts_and_strangers_stay_out(tmp_path: 
         await servers.kill_all()
         await seen_again(servers)
 
-    async with up(tmp_path) as servers:
+    async with up(home) as servers:
         await servers.create(wallet="w1", history="h1")
         await seen_again(servers)
 
@@ -113,12 +121,10 @@ async def seen_again(servers: Servers) -> None:
 
 
 async def test_a_process_id_of_a_killed_server_that_somebody_else_has_now_is_no_obstacle(
-    tmp_path: Path,
+    home: Path,
 ) -> None:
-    async with up(tmp_path):
+    async with up(home):
         pass
-    (tmp_path / "postgres" / "postmaster.pid").write_text(
-        f"{os.getpid()}\n/elsewhere\n0\n1\n\n\n\n"
-    )
-    async with up(tmp_path) as servers:
+    (home / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n/elsewhere\n0\n1\n\n\n\n")
+    async with up(home) as servers:
         await servers.create(wallet="w1")
