@@ -19,6 +19,7 @@ async def test_within_a_lease_each_due_table_is_claimed_once_by_two_replicas(
             await committed(one, change(None, b"x", table_id=table_id, deadline_ms=now - 5))
         await committed(one, change(None, b"x", table_id="later", deadline_ms=now + 60_000))
         await committed(one, change(None, b"x", table_id="never", deadline_ms=None))
+        began_ms = one.now_ms()
         claims = await asyncio.gather(
             *(
                 store.claim_due(shard, 40)
@@ -28,8 +29,11 @@ async def test_within_a_lease_each_due_table_is_claimed_once_by_two_replicas(
             )
         )
         claimed = Counter(table_id for claim in claims for table_id in claim)
-        assert one.now_ms() - now < LEASE_MS + 5, "the machine was too slow for this test"
-        assert claimed == Counter(due)
+        leases = (
+            one.now_ms() - began_ms
+        ) // LEASE_MS  # none have run out on any but a slow machine
+        assert claimed.keys() == set(due)
+        assert max(claimed.values()) <= 1 + leases
 
 
 async def test_a_claim_moves_the_deadline_a_lease_ahead(open_store: OpenStore) -> None:
