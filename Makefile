@@ -10,6 +10,7 @@ HANDS ?= 200
 SUMMARY ?=
 # Two workers suit two cores; unit and property tests share them, tests with servers of their own run one by one.
 JOBS ?= 2
+SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F ':.*?## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -38,10 +39,10 @@ demo: setup ## run the whole room with bots: make demo HANDS=50 SUMMARY=build/su
 	@$(BIN)/doorcard demo --hands $(HANDS) $(if $(SUMMARY),--summary $(SUMMARY))
 
 test: setup ## unit and property tests, then contract and integration tests
-	@$(BIN)/python -m pytest -m "not deep" -n $(JOBS) tests
+	@$(BIN)/python -m pytest -m "not deep" $(SHARED) tests
 
 test-deep: setup ## everything: chaos, long oracles, sweeps
-	@$(BIN)/python -m pytest -n $(JOBS) tests
+	@$(BIN)/python -m pytest $(SHARED) tests
 
 lint: setup ## ruff, mypy --strict, import layers, buf
 	@$(BIN)/ruff check .
