@@ -19,6 +19,7 @@ from services.local.replay import replay_command
 from services.local.report import report_command
 from services.local.room import Room, home_folder
 from services.local.rules import rules_app
+from services.local.secrets import secrets_command
 from services.local.supervisor import Change, StartFailedError, State
 from services.local.top import top_command
 from services.runtime.errors import DoorcardError
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command("replay")(replay_command)
 app.command("report")(report_command)
+app.command("secrets")(secrets_command)
 app.command("top")(top_command)
 app.add_typer(rules_app, name="rules")
 app.add_typer(ledger_app, name="ledger")

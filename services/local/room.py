@@ -48,8 +48,9 @@ class Room:
 
     home: the data folder; what it holds is used again. free_ports: take any free ports instead of
     the default ones. extra_env: more `DOORCARD_*` settings for every service. shuffler: the module
-    that shuffles, and its arguments. Entering raises HomeInUseError, or StartFailedError with the
-    last lines of the process that would not start.
+    that shuffles, and its arguments. python: the interpreter that runs the services. Entering
+    raises HomeInUseError, or StartFailedError with the last lines of the process that would not
+    start.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Room:
         on_change: Callable[[Change], None] = lambda _change: None,
         extra_env: Mapping[str, str] | None = None,
         shuffler: Sequence[str] = ("services.shuffler",),
+        python: str = sys.executable,
     ) -> None:
         self.home: Final = home
         self.mail_folder: Final = home / "mail"
@@ -67,6 +69,7 @@ class Room:
         self._on_change = on_change
         self._extra_env = dict(extra_env or {})
         self._shuffler = tuple(shuffler)
+        self._python = python
         self._ports: dict[str, tuple[int, int]] = {}
         self._stack = AsyncExitStack()
         self._supervisor: Supervisor | None = None
@@ -227,7 +230,7 @@ class Room:
             **(env or {}),
             **self._extra_env,
         }
-        command = (sys.executable, "-m", module or f"services.{name}", *arguments)
+        command = (self._python, "-m", module or f"services.{name}", *arguments)
         named = {f"DOORCARD_{key}": value for key, value in settings.items()}
         return Program(name, command, by_file(ready_file), env=named)
 
