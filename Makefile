@@ -41,8 +41,21 @@ demo: setup ## run the whole room with bots: make demo HANDS=50 SUMMARY=build/su
 test: setup ## unit and property tests, then contract and integration tests
 	@$(BIN)/python -m pytest -m "not deep" $(SHARED) tests
 
-test-deep: setup ## everything: chaos, long oracles, sweeps
+test-deep: setup deploy-tools ## everything: chaos, long oracles, sweeps, deployment files by their own tools
 	@$(BIN)/python -m pytest $(SHARED) tests
+
+test-deploy: setup deploy-tools ## dashboards, alerts, image, compose and Kubernetes, by their own tools
+	@$(BIN)/python -m pytest -n $(JOBS) tests/deploy
+
+# program:package of Debian; what is there already, from wherever, is used.
+DEPLOY_TOOLS := promtool:prometheus amtool:prometheus-alertmanager docker-compose:docker-compose kubectl:kubernetes-client
+
+deploy-tools: ## install promtool, amtool, docker-compose and kubectl where they are missing (Debian, as root)
+	@missing=$$(for tool in $(DEPLOY_TOOLS); do command -v $${tool%%:*} >/dev/null || echo $${tool##*:}; done); \
+	if [ -n "$$missing" ]; then \
+		echo "== installing" $$missing; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	fi
 
 lint: setup ## ruff, mypy --strict, import layers, buf
 	@$(BIN)/ruff check .
@@ -58,8 +71,25 @@ bench: setup ## measure against floors in the same run; prints a table and write
 	@mkdir -p build
 	@$(BIN)/python -m bench
 
+# What a hand runs through; the errors stay out: mypyc cannot compile classes of exceptions.
+HOT := betting boards cards dealing events forking hand pots setup showdown state steps stub wants
+compiled: setup ## compile the game with mypyc into build/compiled (needs a C compiler) and run its tests against that
+	@rm -rf build/compiled && mkdir -p build/compiled
+	@cp -r services tests gen docs build/compiled
+	@echo "== compiling: $(HOT)"
+	@cd build/compiled && $(abspath $(BIN))/mypyc --config-file= --strict --explicit-package-bases \
+		$(HOT:%=services/game/%.py) > mypyc.log 2>&1 || { tail -n 40 mypyc.log; exit 1; }
+	@# Only now: before, the build would take it for the description of this package.
+	@cp pyproject.toml build/compiled
+	@cd build/compiled && $(abspath $(BIN))/python -c 'import importlib, sys; \
+		found = [importlib.import_module("services.game." + name).__file__ for name in sys.argv[1:]]; \
+		sys.exit([file for file in found if not file.endswith(".so")] or 0)' $(HOT)
+	@cd build/compiled && $(abspath $(BIN))/python -m pytest -m "not deep" -n $(JOBS) \
+		tests/unit/game tests/unit/showdown tests/property/test_hand.py tests/property/test_forks.py \
+		tests/property/test_payouts_against_brute_force.py tests/scenario
+
 clean: ## remove everything that was generated (data folders stay)
 	@rm -rf gen build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find services tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup protos demo test test-deep lint pages bench clean
+.PHONY: help setup protos demo test test-deep test-deploy deploy-tools lint pages bench compiled clean

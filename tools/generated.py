@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from tools import grafana, metrics_page, settings_page
+from tools import grafana, metrics_page, prometheus_rules, settings_page
 
 Generated: TypeAlias = dict[Path, str]
 
@@ -15,6 +15,7 @@ def everything() -> Generated:
     return {
         ROOT / "docs/METRICS.md": metrics_page.text(),
         ROOT / "docs/SETTINGS.md": settings_page.text(),
+        ROOT / "deploy/kubernetes/base/prometheus-rules.yaml": prometheus_rules.text(),
         **{
             ROOT / "deploy/grafana/dashboards" / name: text
             for name, text in grafana.files().items()
