@@ -5,7 +5,6 @@ bring-in that passes on) a hand played in some room is right if it is right for 
 button; a case that names its rulebook has p1 nearest to the left of it.
 """
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -307,7 +306,7 @@ class Replay:
     def _time_out_protected(self) -> None:
         """Time-outs that protect come before whatever the record has next: they are no action."""
         while self._time_out_due():
-            hand = _copied(self.hand)
+            hand = self.hand.fork()
             events = hand.time_out()
             if not any(event[0] == EventKind.PROTECTED for event in events):
                 return
@@ -392,7 +391,7 @@ class Replay:
                     self._try(trial.action, allowed)
 
     def _try(self, action: RecordedAction, allowed: bool) -> None:
-        trying = _copied(self.hand)
+        trying = self.hand.fork()
         refused = self._refusal(trying, action)
         if self.story:
             self.story.trial(self._at, self.hand, action, allowed, refused)
@@ -531,11 +530,6 @@ def _capped(hand: Hand, want: Act) -> int:
     most = max((hand.bets[seat] + hand.stacks[seat] for seat in can_act), default=0)
     wagers = want.legal.wagers
     return most if wagers and hand.to < most < wagers[-1] else 0
-
-
-def _copied(hand: Hand) -> Hand:
-    """Another hand in the same state; what never changes is not copied."""
-    return copy.deepcopy(hand, {id(each): each for each in (hand.setup, hand.want)})
 
 
 def _state(hand: Hand) -> tuple[object, ...]:

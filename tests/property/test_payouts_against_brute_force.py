@@ -193,4 +193,5 @@ def test_payouts_and_mucks_are_those_of_the_oracle(players: int) -> None:
 
 
 def vars_of(showdown: Showdown) -> dict[str, Any]:
-    return {name: getattr(showdown, name) for name in showdown.__slots__}
+    names = ("pots", "hands", "community", "order", "button", "tabled")
+    return {name: getattr(showdown, name) for name in names}
