@@ -1,10 +1,20 @@
-"""Settlement against the same rows written by plain SQL; pages of short and long statements.
+"""Settlement against the same rows written by plain SQL; the ledger when it is short and long.
 
-Both run on one PostgreSQL with fsync on, in turns; the figures are medians. The floor is one
-transaction of prepared INSERTs and UPDATEs, all sent at once. It knows the rows beforehand: it
-loads, locks, checks and links nothing.
+All run on one PostgreSQL with fsync on; what is compared runs in turns, the figures are medians.
+The floor is one transaction of prepared INSERTs and UPDATEs, all sent at once. It knows the rows
+beforehand: it loads, locks, checks and links nothing.
+
+- `settle_batch_*`, `settle_entry`: batches of many hands, and one hand alone.
+- `settle_tables_*`: hands a second at so many tables of one shard, against one table: all of them
+  pay rake into the shard's house account.
+- `settle_delay_500`, `settle_highest_rate`: hands offered at a steady rate and settled in batches
+  as they come, while everything is sealed and audited beside: 99th percentile of the delay at 500
+  a second, and the highest rate whose delay stays bounded.
+- `settle_sealing`: rows sealed a second, against rows that are settled.
+- `settle_statement_page`, `settle_totals`: after 1,000,000 transfers against after 1,000.
 """
 
+import asyncio
 import random
 import statistics
 import time
@@ -14,15 +24,26 @@ from typing import Any, Final
 from uuid import uuid4
 
 import psycopg
+from doorcard.game.v1 import game_pb2
 from doorcard.wallet.v1 import wallet_pb2 as pb
 
-from bench.row import Row, as_they_come, at_least, at_most
+from bench.row import Row, as_they_come, at_least, at_most, beside
 from services.runtime.ids import uuid7
 from services.runtime.postgres import Database
 from services.runtime.schema import upgrade
-from services.wallet.ledger import cashier, reservations, settlement, shards, statement
+from services.wallet.ledger import (
+    cashier,
+    reservations,
+    seals,
+    settlement,
+    shards,
+    statement,
+    totals,
+)
 from services.wallet.messages import entry_of
-from services.wallet.opening import MIGRATIONS
+from services.wallet.opening import MIGRATIONS, LedgerDatabase
+from services.wallet.settings import WalletSettings
+from services.wallet.upkeep import Upkeep
 from tests import postgres
 
 TABLES: Final = 50
@@ -35,6 +56,18 @@ LINES_FEW, LINES_MANY = 1_000, 1_000_000
 PAGES: Final = 200
 PAGE_GROWTH_MAX: Final = 1.5
 PAGE: Final = 50
+TABLES_OF: Final = (1, 10, 50)
+TABLES_BATCH: Final = 50
+OFFERED: Final = (500, 1_000, 2_000, 4_000, 8_000)
+"""Hands a second."""
+OFFERED_S: Final = 4.0
+DRAIN_BATCH: Final = 50
+DELAY_MAX_S: Final = 2.0
+"""At the 99th percentile; above it a rate does not hold."""
+SEAL_EVERY_S: Final = 0.5
+ROWS_SETTLED: Final = 500 * (1 + SEATS + 1)
+"""A second, at 500 hands: a journal entry, a transfer for each seat and one for the rake."""
+TOTALS: Final = 50
 SEED: Final = 7
 MS: Final = 1000.0
 
@@ -56,8 +89,18 @@ async def _measured(cluster: postgres.Cluster) -> AsyncGenerator[Row]:
         await _seat_everyone(database, outbox)
     ours, floor = cluster.create(template=model), cluster.create(template=model)
     for size in BATCHES:
-        yield await _settle(ours, floor, outbox, size)
-    yield await _page(ours)
+        mine, plain = await _settle(ours, floor, outbox, size)
+        ratio = statistics.median(b / a for a, b in zip(mine, plain, strict=True))
+        rate, floor_rate = size / statistics.median(mine), size / statistics.median(plain)
+        yield at_least(f"settle_batch_{size}", rate, "hands/s", floor_rate, ratio, SHARES)
+    mine, plain = await _settle(ours, floor, outbox, 1)
+    yield beside("settle_entry", MS * statistics.median(mine), "ms", MS * statistics.median(plain))
+    async for row in _tables(ours, outbox):
+        yield row
+    async for row in _offered(ours, outbox):
+        yield row
+    async for row in _long_and_short(ours):
+        yield row
 
 
 @asynccontextmanager
@@ -97,17 +140,29 @@ class Outbox:
         self._last_id = entry.entry_id
         return entry
 
-    def hands(self, count: int) -> Iterator[pb.LedgerEntry]:
-        """Raked hands at random tables: five lose, one wins."""
+    def hands(self, count: int, tables: int = TABLES) -> Iterator[pb.LedgerEntry]:
+        """Raked hands at random ones of the first tables: five lose, one wins."""
         for _ in range(count):
-            table = self._dice.randrange(TABLES)
+            table = self._dice.randrange(tables)
             winner, *losers = self._dice.sample(self.sittings(table), SEATS)
             nets = {loser: -self._dice.randrange(1, 40) for loser in losers}
             won = -sum(nets.values())
             rake = won // 20 + 1
             nets[winner] = won - rake
             lines = [pb.SittingNet(sitting_id=key, amount=value) for key, value in nets.items()]
-            hand = pb.HandSettlement(hand_id=uuid7(), nets=lines, rake=rake)
+            dealt_in = [
+                pb.SittingShare(sitting_id=key, contributed=max(-value, 40))
+                for key, value in nets.items()
+            ]
+            hand = pb.HandSettlement(
+                hand_id=uuid7(),
+                nets=lines,
+                rake=rake,
+                dealt_in=dealt_in,
+                stake="5/10",
+                game=game_pb2.GAME_HIGH,
+            )
+            hand.ended.GetCurrentTime()
             yield self.add(table, hand=hand)
 
 
@@ -126,8 +181,10 @@ async def _seat_everyone(database: Database, outbox: Outbox) -> None:
     await settlement.apply_entries(database, 0, 1, entries)
 
 
-async def _settle(ours_url: str, floor_url: str, outbox: Outbox, size: int) -> Row:
-    """Hands a second in batches of `size`, entries decoded, against their rows alone."""
+async def _settle(
+    ours_url: str, floor_url: str, outbox: Outbox, size: int
+) -> tuple[list[float], list[float]]:
+    """Seconds for batches of `size`, entries decoded, and for their rows alone."""
     ours, floor = [], []
     async with (
         _open(ours_url) as database,
@@ -137,21 +194,25 @@ async def _settle(ours_url: str, floor_url: str, outbox: Outbox, size: int) -> R
         for _ in range(ROUNDS):
             messages = list(outbox.hands(size))
             began_s = time.perf_counter()
-            entries = [entry_of(message, 0, 1) for message in messages]
-            progress, parked = await settlement.apply_entries(database, 0, 1, entries)
+            entries, progress = await _apply(database, messages)
             ours.append(time.perf_counter() - began_s)
-            if parked:
-                raise RuntimeError(f"{len(parked)} entries were parked")
             floor.append(await _write_plainly(writer, *await _rows_of(reader, entries), progress))
-    ratio = statistics.median(plain / mine for mine, plain in zip(ours, floor, strict=True))
-    rate, floor_rate = size / statistics.median(ours), size / statistics.median(floor)
-    return at_least(f"settle_batch_{size}", rate, "hands/s", floor_rate, ratio, SHARES)
+    return ours, floor
+
+
+async def _apply(database: Database, messages: list[pb.LedgerEntry]) -> tuple[list[Any], Any]:
+    """The entries as decoded, and how far the shard is applied."""
+    entries = [entry_of(message, 0, 1) for message in messages]
+    progress, parked = await settlement.apply_entries(database, 0, 1, entries)
+    if parked:
+        raise RuntimeError(f"{len(parked)} entries were parked: {parked[0].reason}")
+    return entries, progress
 
 
 async def _rows_of(
     reader: psycopg.AsyncConnection[Any], entries: list[Any]
-) -> tuple[list[Any], list[Any], dict[int, int]]:
-    """What a batch wrote: journal, transfers, and the change of each account's balance."""
+) -> tuple[list[Any], list[Any], list[Any], dict[int, int]]:
+    """What a batch wrote: journal, transfers, hands, and the change of each account's balance."""
     async with reader.transaction():
         cursor = await reader.execute(
             "SELECT id, kind, source, table_id, hand_id FROM journal WHERE hand_id = ANY(%s)"
@@ -165,17 +226,25 @@ async def _rows_of(
             (journal[0][0], journal[-1][0]),
         )
         transfers = await cursor.fetchall()
+        cursor = await reader.execute(
+            "SELECT entry, currency, game, stake, ended, rake, players, contributed FROM hands"
+            " WHERE entry BETWEEN %s AND %s ORDER BY entry",
+            (journal[0][0], journal[-1][0]),
+        )
+        hands = await cursor.fetchall()
     changes: dict[int, int] = {}
     for _, _, debit, credit, amount, _ in transfers:
         changes[debit] = changes.get(debit, 0) - amount
         changes[credit] = changes.get(credit, 0) + amount
-    return journal, transfers, {account: change for account, change in changes.items() if change}
+    moved = {account: change for account, change in changes.items() if change}
+    return journal, transfers, hands, moved
 
 
 async def _write_plainly(
     writer: psycopg.AsyncConnection[Any],
     journal: list[Any],
     transfers: list[Any],
+    hands: list[Any],
     changes: dict[int, int],
     progress: Any,
 ) -> float:
@@ -192,6 +261,11 @@ async def _write_plainly(
             transfers,
         )
         await cursor.executemany(
+            "INSERT INTO hands (entry, currency, game, stake, ended, rake, players, contributed)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            hands,
+        )
+        await cursor.executemany(
             "UPDATE accounts SET balance = balance + %s WHERE id = %s",
             [(change, account) for account, change in changes.items()],
         )
@@ -202,39 +276,156 @@ async def _write_plainly(
     return time.perf_counter() - began_s
 
 
-async def _page(url: str) -> Row:
+async def _tables(url: str, outbox: Outbox) -> AsyncGenerator[Row]:
+    """Hands a second at few and many tables of a shard, in turns."""
+    took: dict[int, list[float]] = {tables: [] for tables in TABLES_OF}
+    async with _open(url) as database:
+        for _ in range(ROUNDS):
+            for tables, times in took.items():
+                messages = list(outbox.hands(TABLES_BATCH, tables))
+                began_s = time.perf_counter()
+                await _apply(database, messages)
+                times.append(time.perf_counter() - began_s)
+    rates = {tables: TABLES_BATCH / statistics.median(times) for tables, times in took.items()}
+    for tables, rate in rates.items():
+        yield beside(f"settle_tables_{tables}", rate, "hands/s", rates[TABLES_OF[0]])
+
+
+async def _offered(url: str, outbox: Outbox) -> AsyncGenerator[Row]:
+    """What becomes of steady rates, the lowest first, up to the first that does not hold."""
+    highest = 0
+    async with _open(url) as database, _kept(url):
+        for rate in OFFERED:
+            delay_s = await _delay_at(database, outbox, rate)
+            if rate == OFFERED[0]:
+                ratio = delay_s / DELAY_MAX_S
+                yield at_most("settle_delay_500", delay_s, "s", DELAY_MAX_S, ratio, 1.0)
+            if delay_s > DELAY_MAX_S:
+                break
+            highest = rate
+    ratio = highest / OFFERED[0]
+    yield at_least("settle_highest_rate", highest, "hands/s", OFFERED[0], ratio, 1.0)
+
+
+async def _delay_at(database: Database, outbox: Outbox, rate: int) -> float:
+    """99th percentile of seconds from a hand's end to the ledger, hands ending at a steady rate."""
+    messages = list(outbox.hands(int(rate * OFFERED_S)))
+    delays: list[float] = []
+    began_s = time.perf_counter()
+    while len(delays) < len(messages):
+        ended = min(len(messages), int((time.perf_counter() - began_s) * rate))
+        batch = messages[len(delays) : min(ended, len(delays) + DRAIN_BATCH)]
+        if not batch:
+            await asyncio.sleep(1 / rate)
+            continue
+        await _apply(database, batch)
+        now_s = time.perf_counter() - began_s
+        delays += [now_s - (len(delays) + each) / rate for each in range(len(batch))]
+    return statistics.quantiles(delays, n=100)[-1]
+
+
+@asynccontextmanager
+async def _kept(url: str) -> AsyncGenerator[None]:
+    """Sealed and audited all the while, as by a wallet of its own."""
+    async with _open(url) as database:
+        keeper = _keeper()
+
+        async def keep() -> None:
+            while True:
+                await keeper.round(database)
+                await asyncio.sleep(SEAL_EVERY_S)
+
+        keeping = asyncio.create_task(keep())
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            await asyncio.wait({keeping})
+            if not keeping.cancelled():
+                keeping.result()
+
+
+def _keeper() -> Upkeep:
+    return Upkeep(LedgerDatabase(WalletSettings()), every_s=SEAL_EVERY_S, time_zone="UTC")
+
+
+async def _long_and_short(url: str) -> AsyncGenerator[Row]:
+    """Statement and sums of a short ledger and of a long one, and how fast it is sealed."""
+    async with _open(url) as database:
+        await _seal_all(database)
+        _clean_up(url)
+        short = await _totals_ms(database)
+        _write_long_statements(url)
+        began_s = time.perf_counter()
+        rows_sealed = await _seal_all(database)
+        rate = rows_sealed / (time.perf_counter() - began_s)
+        yield at_least("settle_sealing", rate, "rows/s", ROWS_SETTLED, rate / ROWS_SETTLED, 1.0)
+        yield await _page(database)
+        long = await _totals_ms(database)
+        yield at_most("settle_totals", long, "ms", short, long / short, PAGE_GROWTH_MAX)
+
+
+async def _seal_all(database: Database) -> int:
+    """Rows that were sealed."""
+    up_to, count = await seals.horizon(database), 0
+    while (made := await seals.seal(database, up_to, "UTC")) is not None:
+        count += made.rows
+    return count
+
+
+async def _totals_ms(database: Database) -> float:
+    took = []
+    for _ in range(TOTALS):
+        began_s = time.perf_counter()
+        found = await totals.totals(database, "EUR")
+        took.append((time.perf_counter() - began_s) * MS)
+        if found.deposits - found.withdrawals != found.players + found.escrow + found.house:
+            raise RuntimeError("the ledger does not add up")
+    return statistics.median(took)
+
+
+async def _page(database: Database) -> Row:
     """Milliseconds for a page in the middle of a statement of 1,000,000 lines against 1,000."""
+    took: dict[str, list[float]] = {"few": [], "many": []}
+    euros = statement.Filters(currency="EUR")
+    for _ in range(PAGES):
+        for player, times in took.items():
+            newest, _ = await statement.lines(database, player, euros, None, 1)
+            middle = newest[0].entry - LINES_FEW // 2
+            began_s = time.perf_counter()
+            found, _ = await statement.lines(database, player, euros, middle, PAGE)
+            times.append((time.perf_counter() - began_s) * MS)
+            if len(found) != PAGE:
+                raise RuntimeError(f"a page of {len(found)} lines")
+    few, many = (statistics.median(took[player]) for player in ("few", "many"))
+    return at_most("settle_statement_page", many, "ms", few, many / few, PAGE_GROWTH_MAX)
+
+
+def _write_long_statements(url: str) -> None:
     with psycopg.connect(url) as connection:
         for player, lines in (("few", LINES_FEW), ("many", LINES_MANY)):
             connection.execute(_LONG_STATEMENT, {"player": player, "lines": lines})
-        connection.commit()
-        connection.autocommit = True
+    _clean_up(url)
+
+
+def _clean_up(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
-    took: dict[str, list[float]] = {"few": [], "many": []}
-    euros = statement.Filters(currency="EUR")
-    async with _open(url) as database:
-        for _ in range(PAGES):
-            for player, times in took.items():
-                newest, _ = await statement.lines(database, player, euros, None, 1)
-                middle = newest[0].entry - LINES_FEW // 2
-                began_s = time.perf_counter()
-                found, _ = await statement.lines(database, player, euros, middle, PAGE)
-                times.append((time.perf_counter() - began_s) * MS)
-                if len(found) != PAGE:
-                    raise RuntimeError(f"a page of {len(found)} lines")
-    few, many = (statistics.median(took[player]) for player in ("few", "many"))
-    return at_most("settle_statement_page", many, "ms", few, many / few, PAGE_GROWTH_MAX)
 
 
 _LONG_STATEMENT: Final = """
 WITH player AS (
     INSERT INTO accounts (purpose, owner, currency, balance)
     VALUES ('player', %(player)s, 'EUR', %(lines)s) RETURNING id
+), outside AS (
+    INSERT INTO accounts (purpose, owner, currency, balance)
+    VALUES ('paid_in', %(player)s, 'EUR', -%(lines)s) RETURNING id
 ), written AS (
     INSERT INTO journal (kind, source) SELECT 1, n::text FROM generate_series(1, %(lines)s) n
     RETURNING id
 )
 INSERT INTO transfers (entry, line, debit, credit, amount, player, balance, kind)
-SELECT written.id, 0, 0, player.id, 1, player.id, row_number() OVER (ORDER BY written.id), 1
-FROM written, player
+SELECT written.id, 0, outside.id, player.id, 1, player.id,
+    row_number() OVER (ORDER BY written.id), 1
+FROM written, player, outside
 """

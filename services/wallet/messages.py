@@ -39,8 +39,6 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 STAKE_MAX = 64
 """Characters of a stake's name that are kept."""
-_QUOTED = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r", "\0": None})
-"""As COPY wants texts."""
 _GAMES: dict[int, str] = {number: name for name, number in game_pb2.Game.items()}
 
 _ROUNDINGS = {
@@ -100,7 +98,8 @@ def _hand_of(hand: pb.HandSettlement) -> Hand:
         hand.rake,
         tuple([(share.sitting_id, share.contributed) for share in hand.dealt_in]),
         hand.game if hand.game in _GAMES else 0,
-        hand.stake[:STAKE_MAX].translate(_QUOTED),
+        # PostgreSQL keeps no NUL.
+        hand.stake[:STAKE_MAX].replace("\0", ""),
         ended,
     )
 

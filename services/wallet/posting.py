@@ -7,6 +7,7 @@ whole, or leaves no trace and is parked together with all later entries of its t
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 from services.game.invariant import require
@@ -26,8 +27,6 @@ from services.wallet.entries import (
 from services.wallet.money import AMOUNT_MAX, CURRENCIES
 
 BEHIND_PARKED = "BEHIND_PARKED"
-NULL = r"\N"
-"""Nothing, in PostgreSQL's notation for COPY."""
 
 _HAND, _RAKE, _BUY_IN = map(int, (Kind.HAND, Kind.RAKE, Kind.BUY_IN))
 
@@ -83,9 +82,9 @@ among the two, if any, and its balance after. Plain tuples: there are thousands 
 """
 
 
-HandRow = tuple[int, str, int, str, str, int, str, str]
-"""Journal number, currency, game, stake, time of its end in PostgreSQL's notation, rake; then the
-players' accounts and what each put in, as arrays in PostgreSQL's notation.
+HandRow = tuple[int, str, int, str, datetime | None, int, str, str]
+"""Journal number, currency, game, stake, when it ended, rake; then the players' accounts and what
+each put in, as arrays in PostgreSQL's notation.
 """
 
 
@@ -121,6 +120,11 @@ class Posting:
         self._sittings = {
             account.owner: account for account in self.accounts.values() if account.table_id
         }
+
+    @property
+    def rows(self) -> int:
+        """How many are to be put in."""
+        return len(self.journal) + len(self.transfers) + len(self.hands)
 
     def post_all(self, entries: Iterable[Entry]) -> None:
         """Post or park each, in order."""
@@ -176,7 +180,7 @@ class Posting:
                     entry.currency,
                     hand.game,
                     hand.stake,
-                    hand.ended.isoformat() if hand.ended else NULL,
+                    hand.ended,
                     hand.rake,
                     array(players),
                     array(put_in for _, put_in in hand.dealt_in),

@@ -4,7 +4,7 @@ The usual case is a handful of statements over the whole batch. Only when the da
 refuses a row is the batch done again entry by entry, each in a savepoint.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -53,16 +53,27 @@ async def apply_entries(
     _check_chain(entries)
 
     async def together(connection: Connection) -> tuple[Progress, list[Parked]]:
-        remaining = await _remaining(connection, shard, epoch, entries)
-        parked = await _post(connection, shard, epoch, remaining) if remaining else []
-        return await _advanced(connection, shard, epoch, remaining), parked
+        before, remaining = await _remaining(connection, shard, epoch, entries)
+        if not remaining:
+            return before, []
+        posting = await load(connection, shard, remaining)
+        posting.post_all(remaining)
+        progress = _after(before, remaining)
+        await write(connection, posting, progress)
+        await _write_parked(connection, shard, epoch, posting)
+        return progress, posting.summary_of_parked()
 
     async def one_by_one(connection: Connection) -> tuple[Progress, list[Parked]]:
-        remaining = await _remaining(connection, shard, epoch, entries)
+        before, remaining = await _remaining(connection, shard, epoch, entries)
         parked: list[Parked] = []
         for entry in remaining:
-            parked += await _post_alone(connection, shard, epoch, entry)
-        return await _advanced(connection, shard, epoch, remaining), parked
+            posting = await posted_alone(connection, shard, entry)
+            await _write_parked(connection, shard, epoch, posting)
+            parked += posting.summary_of_parked()
+        progress = _after(before, remaining)
+        if remaining:
+            await shards.advance(connection, progress)
+        return progress, parked
 
     try:
         return await database.transaction(together)
@@ -82,8 +93,8 @@ def _check_chain(entries: Sequence[Entry]) -> None:
 
 async def _remaining(
     connection: Connection, shard: int, epoch: int, entries: Sequence[Entry]
-) -> Sequence[Entry]:
-    """The entries not applied yet, with the shard locked."""
+) -> tuple[Progress, Sequence[Entry]]:
+    """How far the shard is applied, with its row locked, and the entries after that."""
     progress = await shards.locked(connection, shard)
     shards.check_epoch(progress, epoch)
     passed = sum(entry.seq <= progress.applied_seq for entry in entries)
@@ -92,23 +103,13 @@ async def _remaining(
             raise shards.broken_link(progress)
     elif passed < len(entries):
         shards.check_next(progress, entries[passed].seq, entries[passed].previous_id)
-    return entries[passed:]
+    return progress, entries[passed:]
 
 
-async def _advanced(
-    connection: Connection, shard: int, epoch: int, applied: Sequence[Entry]
-) -> Progress:
+def _after(before: Progress, applied: Sequence[Entry]) -> Progress:
     if not applied:
-        return await shards.locked(connection, shard)
-    last = applied[-1]
-    await shards.advance(connection, shard, last.seq, last.entry_id)
-    return Progress(shard, epoch, last.seq, last.entry_id)
-
-
-async def _post_alone(connection: Connection, shard: int, epoch: int, entry: Entry) -> list[Parked]:
-    posting = await posted_alone(connection, shard, entry)
-    await _write_parked(connection, shard, epoch, posting)
-    return posting.summary_of_parked()
+        return before
+    return before._replace(applied_seq=applied[-1].seq, applied_id=applied[-1].entry_id)
 
 
 async def posted_alone(
@@ -134,16 +135,6 @@ async def posted_alone(
     posting = Posting({}, {}, {}, set(), iter(()))
     posting.park(entry, reason)
     return posting
-
-
-async def _post(
-    connection: Connection, shard: int, epoch: int, entries: Sequence[Entry]
-) -> list[Parked]:
-    posting = await load(connection, shard, entries)
-    posting.post_all(entries)
-    await write(connection, posting)
-    await _write_parked(connection, shard, epoch, posting)
-    return posting.summary_of_parked()
 
 
 async def load(connection: Connection, shard: int, entries: Sequence[Entry]) -> Posting:
@@ -175,7 +166,7 @@ async def load(connection: Connection, shard: int, entries: Sequence[Entry]) -> 
             connection,
             {each.player for each in escrow if each.owner in cashed_out or each.id in bought_in},
         )
-        drawn = await _draw_array(connection, len(entries))
+        drawn = await _draw_numbers(connection, len(entries))
         loaded = [*escrow, *await locked.fetchall()]
         houses = dict(await found_houses.fetchall())
         for currency in sorted((currencies & CURRENCIES) - houses.keys()):
@@ -207,7 +198,7 @@ async def _reservations(
     )
 
 
-async def _draw_array(connection: Connection, count: int) -> AsyncCursor[int]:
+async def _draw_numbers(connection: Connection, count: int) -> AsyncCursor[int]:
     cursor = connection.cursor(row_factory=scalar_row)
     return await cursor.execute(
         "SELECT nextval('journal_id_seq') FROM generate_series(1, %s)", (count,)
@@ -244,49 +235,75 @@ def _reservation_row(reservation_id: str, state: int, *rest: Any) -> Reservation
     return Reservation(reservation_id, State(state), *rest)
 
 
-class _Copied(NamedTuple):
-    """How rows travel into a table. They hold nothing but numbers, UUIDs, None and what was quoted
-    beforehand, so that none needs quoting here.
-    """
+_Row = JournalRow | TransferRow | HandRow
 
-    statement: str
+
+class _Into(NamedTuple):
+    """How rows travel into a table: by COPY, or a few by INSERT."""
+
+    table: str
+    columns: str
     line: str
+    """Of COPY; what it holds is quoted, or needs no quoting."""
+
+    @property
+    def copy(self) -> str:
+        """The statement that takes `line` for each row."""
+        return f"COPY {self.table} ({self.columns}) FROM STDIN (NULL 'None')"
+
+    @property
+    def insert(self) -> str:
+        """The statement that takes one row as parameters."""
+        places = ", ".join(["%s"] * len(self.columns.split(", ")))
+        return f"INSERT INTO {self.table} ({self.columns}) VALUES ({places})"  # noqa: S608
 
 
-_JOURNAL: Final = _Copied(
-    "COPY journal (id, kind, source, table_id, hand_id) FROM STDIN (NULL 'None')",
-    "%d\t%d\t%s\t%s\t%s\n",
-)
-_TRANSFERS: Final = _Copied(
-    "COPY transfers (entry, line, debit, credit, amount, kind, player, balance)"
-    " FROM STDIN (NULL 'None')",
+_JOURNAL: Final = _Into("journal", "id, kind, source, table_id, hand_id", "%d\t%d\t%s\t%s\t%s\n")
+_TRANSFERS: Final = _Into(
+    "transfers",
+    "entry, line, debit, credit, amount, kind, player, balance",
     "%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n",
 )
-
-
-_HANDS: Final = _Copied(
-    "COPY hands (entry, currency, game, stake, ended, rake, players, contributed) FROM STDIN",
+_HANDS: Final = _Into(
+    "hands",
+    "entry, currency, game, stake, ended, rake, players, contributed",
     "%d\t%s\t%d\t%s\t%s\t%d\t%s\t%s\n",
 )
+_QUOTED: Final = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
+
+INSERTED_MAX: Final = 40
+"""Rows of a batch up to which INSERTs are faster, since they wait for no answer."""
 
 
-async def _copy(
-    connection: Connection, into: _Copied, rows: Iterable[JournalRow | TransferRow | HandRow]
-) -> None:
-    """By far the fastest way in."""
-    async with connection.cursor().copy(into.statement) as copying:
+def _quoted(row: HandRow) -> HandRow:
+    """For COPY; the backslash keeps a stake that is called None from being nothing."""
+    stake = row[3].translate(_QUOTED)
+    return (*row[:3], r"\None" if stake == "None" else stake, *row[4:])
+
+
+async def _copy(connection: Connection, into: _Into, rows: Sequence[_Row]) -> None:
+    """By far the fastest way in for many."""
+    async with connection.cursor().copy(into.copy) as copying:
         await copying.write("".join([into.line % row for row in rows]))
 
 
-async def write(connection: Connection, posting: Posting) -> None:
-    """Every row of the batch but what was set aside."""
-    if posting.journal:
-        await _copy(connection, _JOURNAL, posting.journal)
-    if posting.transfers:
-        await _copy(connection, _TRANSFERS, posting.transfers)
-    if posting.hands:
-        await _copy(connection, _HANDS, posting.hands)
+async def write(connection: Connection, posting: Posting, progress: Progress | None = None) -> None:
+    """Every row of the batch but what was set aside, and how far the shard is applied by it."""
+    written: list[tuple[_Into, Sequence[_Row]]] = [
+        (_JOURNAL, posting.journal),
+        (_TRANSFERS, posting.transfers),
+        (_HANDS, posting.hands),
+    ]
+    filled = [(into, rows) for into, rows in written if rows]
+    few = posting.rows <= INSERTED_MAX
+    if not few:
+        for into, rows in filled:
+            quoted = [_quoted(row) for row in posting.hands] if into is _HANDS else rows
+            await _copy(connection, into, quoted)
     async with connection.pipeline():
+        if few:
+            for into, rows in filled:
+                await connection.cursor().executemany(into.insert, rows)
         if posting.balances or posting.set_aside:
             await accounts.change(connection, posting.balances, posting.set_aside)
         if posting.closed:
@@ -295,6 +312,8 @@ async def write(connection: Connection, posting: Posting) -> None:
             await _end_reservations(connection, posting)
         if posting.never_made:
             await _shut_reservations(connection, posting)
+        if progress is not None:
+            await shards.advance(connection, progress)
 
 
 async def _end_reservations(connection: Connection, posting: Posting) -> None:

@@ -118,11 +118,11 @@ def facts(found: Progress) -> dict[str, str]:
     return {key: str(value) for key, value in found._asdict().items()}
 
 
-async def advance(connection: Connection, shard: int, seq: int, entry_id: str) -> None:
+async def advance(connection: Connection, progress: Progress) -> None:
     """Set how far the locked shard is applied."""
     await connection.execute(
         "UPDATE progress SET applied_seq = %s, applied_id = %s WHERE shard = %s",
-        (seq, entry_id, shard),
+        (progress.applied_seq, progress.applied_id, progress.shard),
     )
 
 

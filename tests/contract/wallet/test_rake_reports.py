@@ -9,6 +9,7 @@ from doorcard.game.v1 import game_pb2
 from doorcard.wallet.v1 import wallet_pb2 as pb
 
 from services.runtime.errors import InvalidArgument, NotFound, PermissionDenied
+from services.wallet.ledger import settlement
 from tests.contract.wallet.conftest import (
     OTHER_TABLE,
     SERVICE,
@@ -229,7 +230,11 @@ async def test_an_entry_of_old_without_shares_is_counted_for_its_table(start: St
         assert await lines(wallet, PLAYER) == []
 
 
-async def test_a_stakes_name_is_kept_whatever_it_holds(start: Start) -> None:
+@pytest.mark.parametrize("inserted_max", [0, 10_000])
+async def test_a_stakes_name_is_kept_whatever_it_holds(
+    start: Start, monkeypatch: pytest.MonkeyPatch, inserted_max: int
+) -> None:
+    monkeypatch.setattr(settlement, "INSERTED_MAX", inserted_max)
     async with start() as wallet:
         outbox = Outbox()
         await wallet.open_epoch()

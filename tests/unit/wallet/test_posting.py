@@ -129,9 +129,7 @@ def test_a_hand_is_kept_with_everyone_dealt_in_and_what_he_put_in() -> None:
     ended = datetime(2026, 3, 1, 12, tzinfo=UTC)
     posted.post_all([entry(Hand("hand-1", nets, 2, dealt_in, 1, "5/10", ended), TABLES[1])])
     assert not posted.parked
-    assert posted.hands == [
-        (0, "EUR", 1, "5/10", "2026-03-01T12:00:00+00:00", 2, "{3,2,1}", "{30,30,5}")
-    ]
+    assert posted.hands == [(0, "EUR", 1, "5/10", ended, 2, "{3,2,1}", "{30,30,5}")]
 
 
 @pytest.mark.parametrize(
