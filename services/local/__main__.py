@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from services.local.demo import run_demo, write_summary
+from services.local.doctor import doctor_command
 from services.local.keys import RoomKeys
 from services.local.ledger import ledger_app
 from services.local.lock import HomeInUseError
+from services.local.logs_command import logs_command
 from services.local.replay import replay_command
 from services.local.report import report_command
 from services.local.room import Room, home_folder
@@ -34,6 +36,8 @@ app = typer.Typer(
 app.command("replay")(replay_command)
 app.command("report")(report_command)
 app.command("secrets")(secrets_command)
+app.command("doctor")(doctor_command)
+app.command("logs")(logs_command)
 app.command("top")(top_command)
 app.add_typer(rules_app, name="rules")
 app.add_typer(ledger_app, name="ledger")
@@ -91,11 +95,16 @@ def token(
     email: Annotated[str, typer.Option(help="Where his hand histories go.")] = "",
     name: Annotated[str, typer.Option(help="His name at the table.")] = "",
     hours: Annotated[float, typer.Option(min=0.01, help="How long it holds.")] = TOKEN_HOURS,
+    act_for: Annotated[
+        list[str] | None,
+        typer.Option(help='Prefix of the players a gateway or cashier acts for; "*" for all.'),
+    ] = None,
 ) -> None:
     """Print a token that the local room's services believe."""
     signer, roles = RoomKeys(home_folder() / "keys").signer, role or [Role.PLAYER]
     try:
-        typer.echo(signer.mint(subject, roles, hours * 3600, email=email, name=name))
+        made = signer.mint(subject, roles, hours * 3600, act_for or (), email=email, name=name)
+        typer.echo(made)
     except ValueError as error:
         typer.echo(f"subject: {error}", err=True)
         raise typer.Exit(2) from None
