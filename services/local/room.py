@@ -31,6 +31,7 @@ from services.runtime.settings import LOOPBACK, PORTS
 SHARDS: Final = 8
 TABLE_REPLICAS: Final = ("table", "table-2")
 DATABASES: Final = ("wallet", "history")
+STORES: Final = ("valkey", "broker", "postgres")
 CALLERS: Final = (*TABLE_REPLICAS, "settlement-worker", "settlement-beat")
 """Processes that call others and so need a token."""
 METRICS: Final = tuple(name for name, (_, metrics) in PORTS.items() if metrics)
@@ -304,6 +305,7 @@ class Room:
                 for name in ("shuffler", "showdown", "wallet", "history", *TABLE_REPLICAS)
             },
             "metrics": {name: self.metrics_url(name) for name in METRICS},
+            "stores": {name: self.address(name) for name in STORES},
             "pids": {name: self.pid(name) for name in self.names()},
         }
         part = self.home / "room.json.part"

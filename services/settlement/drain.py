@@ -113,6 +113,8 @@ class Drain:
             if at.applied_seq < entry.ledger.seq <= answer.progress.applied_seq:
                 meters.SETTLED.labels(str(entry.ledger.WhichOneof("entry"))).inc()
                 meters.DELAY.observe(max(0, now_ms() - milliseconds(entry.at)) / 1000)
+                if entry.HasField("hand"):
+                    _tell("hand_settled", shard, entry.ledger.seq, entry.hand)
         self._pause_tables_of(answer.parked)
         return replace(
             at, applied_seq=answer.progress.applied_seq, applied_id=answer.progress.applied_id
@@ -173,6 +175,7 @@ class Drain:
         for entry in request.entries:
             if entry.HasField("hand") and at.archived_seq < entry.seq <= answer.archived_seq:
                 meters.ARCHIVED.inc()
+                _tell("hand_archived", shard, entry.seq, entry.hand)
         return replace(at, archived_seq=answer.archived_seq)
 
     def _trim(self, shard: int, at: Position) -> None:
@@ -186,3 +189,7 @@ class Drain:
         )
         self._peers.call(self._peers.tables.TrimOutbox, request)
         self._trimmed[shard] = at
+
+
+def _tell(event: str, shard: int, seq: int, hand: history_pb2.HandRecord) -> None:
+    logger.info(event, table=hand.table_id, hand=hand.hand_id, shard=shard, seq=seq)

@@ -69,9 +69,12 @@ class Mails:
         sent = failure is None
         reason = "" if failure is None else failure.reason
         meters.MAILS.labels("sent" if sent else "failed").inc()
-        if failure is not None:
+        if failure is None:
+            logger.info("mail_sent", request=request.email_request_id, hand=request.hand.hand_id)
+        else:
             logger.warning(
                 "mail_not_sent",
+                hand=request.hand.hand_id,
                 request=request.email_request_id,
                 attempt=request.attempt,
                 reason=reason,

@@ -115,8 +115,8 @@ class Draft:
     """The commit holds only from this Redis time on."""
     trim_below: int = 0
     """Event records of lower versions are dropped; 0 for none."""
-    counts: list[Callable[[], None]] = field(default_factory=list)
-    """What the metrics count of it once it is committed; a change made anew counts once."""
+    once_committed: list[Callable[[], None]] = field(default_factory=list)
+    """What is counted and logged of it then; a change made anew is told once."""
     go_on: bool = False
     """After the commit the hand goes on at once, by a second one: a deck's root is out first."""
 

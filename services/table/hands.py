@@ -263,6 +263,11 @@ async def _start(draft: Draft) -> None:
     )
     hand = Hand(table.setup(running))
     events = hand.start()
+    draft.once_committed.append(
+        lambda: logger.info(
+            "hand_started", table=table.table_id, hand=hand_id, players=len(dealt_in)
+        )
+    )
     blob.hand, table.hand, table.played = running, hand, []
     blob.button = button
     blob.hands += 1
@@ -309,7 +314,7 @@ async def _time_out(draft: Draft, hand: Hand) -> None:
     draft.not_before_ms = blob.due_ms + GRACE_MS
     with draft.watch.stage("rules"):
         draft.tell_hand(hand.time_out())
-    draft.counts.append(TIMEOUTS.inc)
+    draft.once_committed.append(TIMEOUTS.inc)
     seat = blob.seats[want.seat]
     protects = hand.setup.rulebook.time_out is TimeOut.ALL_IN_IF_INVESTED
     if seat.status is SeatStatus.PLAYING and (protects or not seat.connection):
@@ -476,13 +481,16 @@ def _measure(draft: Draft, hand: Hand) -> None:
         return
     pot, small_bet = sum(pot.amount for pot in result.pots), table.stake.small_bet
     currency = table.blob.config.currency
+    hand_id = table.blob.hand.hand_id if table.blob.hand is not None else ""
 
     def count() -> None:
         HANDS.labels("void" if result.voided else "settled").inc()
         POTS.observe(pot / small_bet)
         RAKE_TAKEN.labels(currency).inc(sum(result.rake))
+        ended = "void" if result.voided else "settled"
+        logger.info("hand_ended", table=table.table_id, hand=hand_id, outcome=ended, pot=pot)
 
-    draft.counts.append(count)
+    draft.once_committed.append(count)
 
 
 def _check_turn(table: Table, order: Order, number: int) -> Hand:

@@ -412,8 +412,8 @@ class Tables:
         if isinstance(outcome, Committed):
             table.stored = Stored(outcome.version, outcome.tag, commit.blob)
             self._kept.keep(table)
-            for count in draft.counts:
-                count()
+            for tell in draft.once_committed:
+                tell()
             self.published(table.table_id, outcome.version, frames)
             return None
         self._kept.drop(table.table_id)

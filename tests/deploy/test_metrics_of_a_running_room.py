@@ -2,21 +2,17 @@
 
 import re
 import urllib.request
-from collections.abc import Iterator
 
 import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
-from rich.console import Console
 
-from services.local.demo import run_demo
 from services.local.room import METRICS, Room
 from services.local.summary import Summary
-from tests.deploy.room import running_room
+from tests.deploy.conftest import Played
 from tools.metrics_page import LABELS, declared
 
-pytestmark = [pytest.mark.xdist_group("metrics"), pytest.mark.timeout(240)]
-HANDS = 28
+pytestmark = [pytest.mark.xdist_group("played"), pytest.mark.timeout(240)]
 SERIES_MAX = 6000
 """Of one process of a room with 8 shards; a label that grows with play passes it soon."""
 
@@ -48,10 +44,8 @@ def page(url: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def scraped() -> Iterator[Scraped]:
-    with running_room() as (room, runner):
-        summary = runner.run(run_demo(room, HANDS, console=Console(quiet=True)))
-        yield Scraped(room, summary)
+def scraped(played: Played) -> Scraped:
+    return Scraped(played.room, played.summary)
 
 
 def test_every_label_has_one_of_its_few_values(scraped: Scraped) -> None:
