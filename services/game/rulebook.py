@@ -1,4 +1,4 @@
-"""House rules as data: one field per rule in which houses differ (RULES.md, 10).
+"""House rules as data: one field per rule in which houses differ (docs/rules.md, 10).
 
 A `Rulebook` is read from TOML, checked as a whole and never changed; every fault of a file is
 reported at once. `shipped` reads the ones in `rulebooks/`.
@@ -75,14 +75,14 @@ class ShowdownRule(StrEnum):
 
 
 class OddChipHigh(StrEnum):
-    """Who gets the odd chips of a high hand, or of razz."""
+    """Who gets the odd chips of a high hand."""
 
     POSITION = "position"
     SUIT_HIGH = "suit_high"
 
 
 class OddChipLow(StrEnum):
-    """Who gets the odd chips of a low half."""
+    """Who gets the odd chips of a low half, or of razz."""
 
     POSITION = "position"
     SUIT_LOW = "suit_low"
@@ -130,7 +130,7 @@ class RakeOnThird(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """The amounts of a game, whole minor units (RULES.md, 1 and 9)."""
+    """The amounts of a game, whole minor units (docs/rules.md, 1 and 9)."""
 
     name: str
     """What players call it: "5/10"."""
@@ -154,7 +154,7 @@ class Stake:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time to act, whole seconds (RULES.md, 5)."""
+    """Time to act, whole seconds (docs/rules.md, 5)."""
 
     act_s: int
     """Time before anything is shown."""
@@ -168,7 +168,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """The rules of a house. Field and value names are those of RULES.md, section 10."""
+    """The rules of a house. Field and value names are those of docs/rules.md, section 10."""
 
     name: str
     """What the house calls it."""
@@ -201,9 +201,9 @@ class Rulebook:
     all_in_face_up: bool
     """Hands are tabled as soon as no more betting is possible (section 6)."""
     odd_chip_high: OddChipHigh
-    """Odd chips of a high or razz pot (section 6)."""
+    """Odd chips of a high pot or half (section 6)."""
     odd_chip_low: OddChipLow
-    """Odd chips of a low half (section 6)."""
+    """Odd chips of a low half, or of a razz pot (section 6)."""
     odd_chip_remainder: OddChipRemainder
     """Remainders one each or all to the first (section 6)."""
     clock: Clock
@@ -341,7 +341,7 @@ def parse_page(text: str, source: str = "rulebook") -> RulebookPage:
 
 
 def check_stake(rulebook: Rulebook, stake: Stake) -> list[Fault]:
-    """Everything in which a stake contradicts itself or the rulebook (RULES.md, introduction)."""
+    """Everything in which a stake contradicts itself or the rulebook (docs/rules.md, introduction)."""
     return _stake_faults(asdict(stake), rulebook.bring_in_rule, rulebook.buy_in, "stake")
 
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from services.game.pots import Pot
-from services.game.rulebook import BringInRule, Rulebook, Stake
+from services.game.rulebook import UNITS_MAX, BringInRule, Rulebook, Stake
 
 _FORCED: Final = BringInRule.FORCED
 
 SEATS_MAX: Final = 8
-"""Seats of a table (RULES.md, 1)."""
+"""Seats of a table (docs/rules.md, 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class HandSetup:
             raise ValueError("the button is not among the seats")
         if min(self.stacks) < 1:
             raise ValueError("nobody is dealt in without chips")
+        if max(self.stacks) > UNITS_MAX:
+            raise ValueError("a stack is above the largest amount of money")
         stake = self.stake
         bring_in = 1 if self.rulebook.bring_in_rule is _FORCED else 0
         if not (stake.ante >= 1 and bring_in <= stake.bring_in <= stake.small_bet < stake.big_bet):
