@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from services.local.analyst import equity_command, rank_command
 from services.local.demo import run_demo, write_summary
 from services.local.doctor import doctor_command
 from services.local.keys import RoomKeys
@@ -34,6 +35,8 @@ app = typer.Typer(
     help="The back end of a Seven Card Stud room.", no_args_is_help=True, add_completion=True
 )
 app.command("replay")(replay_command)
+app.command("rank")(rank_command)
+app.command("equity")(equity_command)
 app.command("report")(report_command)
 app.command("secrets")(secrets_command)
 app.command("doctor")(doctor_command)
