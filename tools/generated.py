@@ -3,7 +3,14 @@
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from tools import grafana, metrics_page, prometheus_rules, settings_page
+from tools import (
+    api_page,
+    commands_page,
+    grafana,
+    metrics_page,
+    prometheus_rules,
+    settings_page,
+)
 
 Generated: TypeAlias = dict[Path, str]
 
@@ -13,6 +20,8 @@ ROOT: Final = Path(__file__).parent.parent
 def everything() -> Generated:
     """All generated files with their present content."""
     return {
+        ROOT / "docs/API.md": api_page.text(),
+        ROOT / "docs/COMMANDS.md": commands_page.text(),
         ROOT / "docs/METRICS.md": metrics_page.text(),
         ROOT / "docs/SETTINGS.md": settings_page.text(),
         ROOT / "deploy/kubernetes/base/prometheus-rules.yaml": prometheus_rules.text(),
