@@ -1,4 +1,4 @@
-"""One betting round after another: who owes what, and who may raise to what (RULES.md, 3).
+"""One betting round after another: who owes what, and who may raise to what (docs/rules.md, 3).
 
 Players are places 0, 1, .. clockwise from the left of the button. A round keeps `to`, the highest
 amount in; `full`, the last amount that counts as a full wager; and the number of full wagers.

@@ -1,4 +1,4 @@
-"""Visible hands: who brings in, and whose board opens (RULES.md, 3).
+"""Visible hands: who brings in, and whose board opens (docs/rules.md, 3).
 
 Boards compare groups and high cards only. A board is packed into an int, three bits of count for
 each rank, so that it is kept up to date card by card and its key looked up.

@@ -1,7 +1,7 @@
 """Cards as integers 0..51: `rank * 4 + suit`.
 
 Rank 0 is the two and 12 the ace; suits run clubs, diamonds, hearts, spades, so that of two cards
-of a rank the smaller integer is the lower card wherever suits matter (RULES.md, 2).
+of a rank the smaller integer is the lower card wherever suits matter (docs/rules.md, 2).
 """
 
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 RANKS: Final = "23456789TJQKA"
 SUITS: Final = "cdhs"
 CARDS: Final = 52
-"""Cards in the deck; no joker (RULES.md, 2)."""
+"""Cards in the deck; no joker (docs/rules.md, 2)."""
 ACE: Final = 12
 """Rank of the ace."""
 

@@ -1,4 +1,4 @@
-"""Who gets which cards of a street: one at a time clockwise (RULES.md, 1).
+"""Who gets which cards of a street: one at a time clockwise (docs/rules.md, 1).
 
 Seats are given clockwise; there are 1,024 such rows of at most eight, so each is worked out once.
 """

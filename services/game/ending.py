@@ -1,4 +1,4 @@
-"""How a club game ends: a freeze-out, or a game to an agreed time (RULES.md, 8).
+"""How a club game ends: a freeze-out, or a game to an agreed time (docs/rules.md, 8).
 
 Cash games have no end. Stacks are whole minor units by player, as they are between two hands: a
 running hand is always finished first, so nothing here is asked in the middle of one.

@@ -84,7 +84,7 @@ class CardsBurned:
 
 @dataclass(frozen=True, slots=True)
 class CardsReshuffled:
-    """Cards were shuffled into a new deck (RULES.md, 3, not enough cards)."""
+    """Cards were shuffled into a new deck (docs/rules.md, 3, not enough cards)."""
 
     count: int
 
@@ -159,7 +159,7 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """The player plays for what he has put in (RULES.md, 5)."""
+    """The player plays for what he has put in (docs/rules.md, 5)."""
 
     seat: int
 

@@ -223,7 +223,7 @@ class Hand(HandState):
         return events
 
     def time_out(self, protect: bool = True) -> list[Event]:
-        """The player to act is out of time (RULES.md, 5).
+        """The player to act is out of time (docs/rules.md, 5).
 
         `protect=False`: his allowance of `all_in_if_invested` is used up, it is check or fold.
         """
@@ -255,9 +255,9 @@ class Hand(HandState):
         return events
 
     def leave(self, seat: int) -> list[Event]:
-        """A player leaves in the middle of the hand (RULES.md, 5): he is folded at once, unless he
-        is all-in or the only one who can claim a layer. Once the cards and the betting are done
-        his hand stands."""
+        """A player leaves in the middle of the hand (docs/rules.md, 5): he is folded at once,
+        unless he is all-in or the only one who can claim a layer. Once the cards and the betting
+        are done his hand stands."""
         if self.over or not self.street:
             raise hand_over(self.over)
         i = self._place.get(seat, NOBODY)
@@ -491,7 +491,7 @@ class Hand(HandState):
 
     def _showing_order(self) -> tuple[int, ...]:
         """Who bet or raised last on the last round, else who acted first in it, else the best
-        visible hand; then clockwise (RULES.md, 6)."""
+        visible hand; then clockwise (docs/rules.md, 6)."""
         b = self._b
         first = b.last_wager if b.last_wager >= 0 else b.first
         if first < 0:

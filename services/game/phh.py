@@ -76,7 +76,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class RakeTerms:
-    """`_rake_schedule`: so much per cent, or so many units per full amount (RULES.md, 7)."""
+    """`_rake_schedule`: so much per cent, or so many units per full amount (docs/rules.md, 7)."""
 
     percent: Decimal = Decimal(0)
     half_even: bool = False

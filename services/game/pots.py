@@ -1,4 +1,7 @@
-"""The pots of a hand: uncalled money, layers of side pots, the rake of each (RULES.md, 4 and 7)."""
+"""The pots of a hand: uncalled money, layers of side pots, the rake of each.
+
+See docs/rules.md, 4 and 7.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -23,7 +26,7 @@ class Uncalled(NamedTuple):
 
 
 def uncalled(put_in: Mapping[int, int]) -> Uncalled | None:
-    """The highest total less the second-highest, folded players and antes included (RULES.md, 4).
+    """The highest total less the second-highest, folded and antes included (docs/rules.md, 4).
 
     `put_in` holds each seat's total of antes and bets in minor units. None when the highest total
     was matched.
@@ -41,7 +44,7 @@ def unmatched(totals: Sequence[int]) -> tuple[int, int]:
 
 
 def layers(put_in: Mapping[int, int], folded: Collection[int] = ()) -> tuple[Pot, ...]:
-    """The pots, main pot first, of totals that had their uncalled part returned (RULES.md, 4).
+    """The pots, main pot first, of totals that had their uncalled part returned (docs/rules.md, 4).
 
     One layer stands at each distinct total of the seats not in `folded`; folded money fills the
     layers it reaches, and what lies above the highest goes to the last pot. The amounts add up to
@@ -70,7 +73,7 @@ def layers(put_in: Mapping[int, int], folded: Collection[int] = ()) -> tuple[Pot
 
 
 def rake_shares(rake: int, pots: Sequence[Pot]) -> tuple[int, ...]:
-    """What the rake takes from each pot (RULES.md, 7): minor units, adding up to `rake`.
+    """What the rake takes from each pot (docs/rules.md, 7): minor units, adding up to `rake`.
 
     A share is floor(rake x pot / total); left-over units one each, main pot first. Raises
     ValueError when the rake is negative or more than the pots hold.

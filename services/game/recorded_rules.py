@@ -45,7 +45,7 @@ def rules_of(recorded: RecordedHand, name: str) -> Rulebook:
 
 
 def rake_of(terms: RakeTerms, pot: int, street: int) -> int:
-    """The rake of a pot that ended on `street` (RULES.md, 7), whole minor units."""
+    """The rake of a pot that ended on `street` (docs/rules.md, 7), whole minor units."""
     if pot < terms.minimum_pot or (terms.no_rake_on_third and street == 3):
         return 0
     if terms.per_full:

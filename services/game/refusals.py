@@ -1,4 +1,4 @@
-"""Why an input is refused: a machine-readable reason, the rule, a sentence (RULES.md, 3 and 5)."""
+"""Why an input is refused: a reason for machines, the rule, a sentence (docs/rules.md, 3 and 5)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -37,7 +37,7 @@ class Refused(ValueError):  # noqa: N818 - an answer to the player, not a fault 
         self.reason: Final = reason
         """Machine-readable: "CAP_REACHED"."""
         self.rule: Final = rule
-        """Section of RULES.md and the rule in it: "3 cap"."""
+        """Section of docs/rules.md and the rule in it: "3 cap"."""
 
 
 def not_wanted(reason: str, what: str) -> Refused:

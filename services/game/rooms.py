@@ -31,7 +31,7 @@ ANY_ROOM: Final = "rooms/any"
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How a room does what RULES.md, 6 and 7, settles without a choice."""
+    """How a room does what docs/rules.md, 6 and 7, settles without a choice."""
 
     odd_unit_to_low: bool = False
     """The low half of a hi-lo pot gets the odd unit, not the high."""

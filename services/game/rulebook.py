@@ -341,7 +341,7 @@ def parse_page(text: str, source: str = "rulebook") -> RulebookPage:
 
 
 def check_stake(rulebook: Rulebook, stake: Stake) -> list[Fault]:
-    """Everything in which a stake contradicts itself or the rulebook (docs/rules.md, introduction)."""
+    """Each way in which a stake contradicts itself or the rulebook (docs/rules.md, at its top)."""
     return _stake_faults(asdict(stake), rulebook.bring_in_rule, rulebook.buy_in, "stake")
 
 

@@ -1,4 +1,4 @@
-"""Who shows, who may muck, and how each pot is divided at the showdown (RULES.md, 6).
+"""Who shows, who may muck, and how each pot is divided at the showdown (docs/rules.md, 6).
 
 Pure: the answer depends on the cards, the pots, the seats and the house's rules alone.
 """
@@ -24,7 +24,7 @@ from services.game.wants import Showdown, ShowdownResult
 HAND_CARDS: Final = 7
 """Cards of a hand at the showdown, a community card among them."""
 SEATS_MAX: Final = 8
-"""Seats of a table (RULES.md, 1)."""
+"""Seats of a table (docs/rules.md, 1)."""
 
 
 class SplitRules(Protocol):

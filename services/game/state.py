@@ -73,9 +73,9 @@ class HandState:
         self.community: int = NOBODY
         """The card that is everybody's seventh, or -1."""
         self.betting_is_over: bool = False
-        """Nobody will be asked any more (RULES.md, 3, price)."""
+        """Nobody will be asked any more (docs/rules.md, 3, price)."""
         self.tabled: bool = False
-        """Hands lie face up before the showdown (RULES.md, 6)."""
+        """Hands lie face up before the showdown (docs/rules.md, 6)."""
         self.over: bool = False
         """The hand has ended."""
         self.result: HandResult | None = None

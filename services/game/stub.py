@@ -32,7 +32,7 @@ class Stub:
         return self._off_the_top(slots, 1 if self.burn_cards and street > 3 else 0)
 
     def seventh(self, slots: tuple[tuple[int, bool], ...]) -> Deal:
-        """The last cards, by the rules for a short deck (RULES.md, 3, not enough cards).
+        """The last cards, by the rules for a short deck (docs/rules.md, 3, not enough cards).
 
         `slots` are the players who still lack theirs. Under `tda` the stub but for its last card
         may be dealt first; the others are then still to come, and this is asked again.

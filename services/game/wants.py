@@ -7,7 +7,7 @@ from services.game.pots import Pot
 
 
 class ActionKind(IntEnum):
-    """What a player does in his turn (RULES.md, 3)."""
+    """What a player does in his turn (docs/rules.md, 3)."""
 
     BRING_IN = 1
     FOLD = 2

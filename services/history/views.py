@@ -1,8 +1,9 @@
 """Who may see what of a finished hand. The only place in the archive that decides it.
 
-RULES.md, section 6, history on request: a player sees his own cards, those that were shown, and
-those of everyone who stayed to the showdown, mucked or not; never the cards of players who folded,
-nor of an uncontested winner. A view is built up from what its reader may see, not by taking away.
+docs/rules.md, section 6, history on request: a player sees his own cards, those that were shown,
+and those of everyone who stayed to the showdown, mucked or not; never the cards of players who
+folded, nor of an uncontested winner. A view is built up from what its reader may see, not by
+taking away.
 """
 
 from collections.abc import Collection

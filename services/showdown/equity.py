@@ -72,7 +72,7 @@ class Spot:
 
     @cached_property
     def community_to_come(self) -> bool:
-        """Too few cards for a seventh each: one is turned up for all (RULES.md, 3)."""
+        """Too few cards for a seventh each: one is turned up for all (docs/rules.md, 3)."""
         wanted = sum(HAND_CARDS - len(hand) for hand in self.hands)
         return self.community is None and wanted > len(self.unseen)
 

@@ -51,7 +51,7 @@ class Deck:
 
     def reshuffled(self, positions: Collection[int]) -> "Deck":
         """The deck that the cards at `positions` form, a function of the seed and the set of
-        positions: whoever asks again, in whatever order, gets the same deck (RULES.md, 3).
+        positions: whoever asks again, in whatever order, gets the same deck (docs/rules.md, 3).
 
         positions: 0 .. size - 1, none twice.
         """

@@ -79,7 +79,7 @@ def text_of(reservation: bytes) -> str:
 
 def check_buy_in(table: Table, amount: int) -> None:
     """Raises InvalidArgument for what is no amount, FailedPrecondition (BUY_IN_TOO_SMALL,
-    BUY_IN_TOO_LARGE) for what the stake does not allow (RULES.md, 1).
+    BUY_IN_TOO_LARGE) for what the stake does not allow (docs/rules.md, 1).
     """
     if not 1 <= amount <= UNITS_MAX:
         raise InvalidArgument.of_field("buy_in", f"must be from 1 to {UNITS_MAX}")

@@ -1,4 +1,4 @@
-"""Ranking hands for every game of the room; bigger is always better (RULES.md, 2).
+"""Ranking hands for every game of the room; bigger is always better (docs/rules.md, 2).
 
 One hand at a time: `high`, `low8`, `ace_to_five`, `deuces_wild`. Many hands at once:
 `services.game.ranking.batch`, which gives the same numbers.

@@ -34,7 +34,7 @@ CHUNK_ROWS: Final = 1 << 16
 
 
 def high(hands: Hands) -> NDArray[np.uint16]:
-    """The class of each best high hand (RULES.md, 2): shape (n,), 1 to 7,462."""
+    """The class of each best high hand (docs/rules.md, 2): shape (n,), 1 to 7,462."""
     return _by_sums("high", _check(hands))(hands)
 
 

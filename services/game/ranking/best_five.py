@@ -15,7 +15,7 @@ Cards = tuple[int, ...]
 
 
 def best_high(cards: Sequence[int], *, wild_deuces: bool = False) -> tuple[Category, Cards]:
-    """The category of the best high hand and its five cards, highest first (RULES.md, 2).
+    """The category of the best high hand and its five cards, highest first (docs/rules.md, 2).
 
     Raises ValueError for other than five to seven cards.
     """
@@ -27,7 +27,7 @@ def best_low(cards: Sequence[int], *, eight_or_better: bool = True) -> Cards | N
     """The five cards of the best ace-to-five low, highest first with the ace last.
 
     None when `eight_or_better` and there is no low of five different ranks up to the eight
-    (RULES.md, 2). Raises ValueError for other than five to seven cards.
+    (docs/rules.md, 2). Raises ValueError for other than five to seven cards.
     """
     if eight_or_better and low8(cards) is None:
         return None

@@ -1,4 +1,4 @@
-"""The order of five-card hands, from first principles (RULES.md, 2).
+"""The order of five-card hands, from first principles (docs/rules.md, 2).
 
 A class is a set of hands that split a pot. Classes are numbered from 1, the worst, upwards, so that
 bigger is better in every game; five equal cards, which only wild cards make, stand above the 7,462
@@ -78,7 +78,7 @@ def low_fives() -> dict[Ranks, int]:
     """The ace-to-five class of the 6,175 choices of five ranks; 6,175 for the wheel.
 
     Suits and straights do not count, the ace is lowest, and the lower pattern is the better hand
-    (RULES.md, 2, razz).
+    (docs/rules.md, 2, razz).
     """
     patterns = [category for category in _GROUPS if category is not Category.FIVE_OF_A_KIND]
     best_first = chain.from_iterable(map(_with_pattern, patterns))
@@ -130,7 +130,7 @@ def flush_classes(wild: int) -> list[int]:
     """By 13-bit mask of one suit's ranks: the best flush class with so many wild cards, 0 to 4.
 
     For up to seven cards; 0 where there are fewer than five. A wild card in a flush is a rank that
-    the flush lacks (RULES.md, 2).
+    the flush lacks (docs/rules.md, 2).
     """
     classes = [0] * (1 << 13)
     if wild:

@@ -46,7 +46,7 @@ _high: "Sequence[int]" = ()
 
 
 def high(cards: Sequence[int]) -> int:
-    """The class of the best high hand: 1 to 7,462, bigger is better (RULES.md, 2)."""
+    """The class of the best high hand: 1 to 7,462, bigger is better (docs/rules.md, 2)."""
     try:
         a, b, c, d, e, f, g = cards
         pairs = _key_pairs
@@ -69,7 +69,7 @@ _lows: list[int] = []
 def low8(cards: Sequence[int]) -> int | None:
     """The class of the best eight-or-better low: 1 to 56, bigger is better; None without one.
 
-    Five different ranks, eight or lower, ace low (RULES.md, 2). The wheel is 56.
+    Five different ranks, eight or lower, ace low (docs/rules.md, 2). The wheel is 56.
     """
     try:
         a, b, c, d, e, f, g = cards
@@ -85,7 +85,7 @@ _razz: "Sequence[int]" = ()
 
 
 def ace_to_five(cards: Sequence[int]) -> int:
-    """The class of the best razz hand: 1 to 6,175, the wheel, bigger is better (RULES.md, 2)."""
+    """The class of the best razz hand: 1 to 6,175, the wheel; bigger wins (docs/rules.md, 2)."""
     try:
         a, b, c, d, e, f, g = cards
         pairs = _rank_pairs

@@ -1,4 +1,4 @@
-"""Third street: who brings in, what he may do, and what follows (RULES.md, 3)."""
+"""Third street: who brings in, what he may do, and what follows (docs/rules.md, 3)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Time-outs under both policies, players who leave, hands called off (RULES.md, 5)."""
+"""Time-outs under both policies, players who leave, hands called off (docs/rules.md, 5)."""
 
 import pytest
 

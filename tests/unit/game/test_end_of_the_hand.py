@@ -1,4 +1,4 @@
-"""Uncalled money, pots, rake, the order of showing, awards (RULES.md, 4, 6 and 7)."""
+"""Uncalled money, pots, rake, the order of showing, awards (docs/rules.md, 4, 6 and 7)."""
 
 from typing import Any
 

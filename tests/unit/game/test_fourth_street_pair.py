@@ -1,4 +1,4 @@
-"""The open pair on fourth street, at 5/10 (RULES.md, 3)."""
+"""The open pair on fourth street, at 5/10 (docs/rules.md, 3)."""
 
 from typing import Any
 

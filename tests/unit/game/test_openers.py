@@ -1,4 +1,4 @@
-"""Whose visible hand opens (RULES.md, 3)."""
+"""Whose visible hand opens (docs/rules.md, 3)."""
 
 import pytest
 

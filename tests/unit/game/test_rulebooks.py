@@ -1,4 +1,4 @@
-"""House rules as data: what is shipped, and what is refused (RULES.md, introduction, 9 and 10)."""
+"""House rules as data: what is shipped, and what is refused (docs/rules.md, at its top, 9, 10)."""
 
 from dataclasses import fields, replace
 from importlib import resources
@@ -20,7 +20,7 @@ from services.game.rulebook import (
 
 HOUSES = ["triopoker", "club", "interpoker", "eight-or-better", "modern"]
 
-# RULES.md, section 10, row by row; a dash where a house does not speak of it.
+# docs/rules.md, section 10, row by row; a dash where a house does not speak of it.
 MUCK = "beaten_may_muck"
 PROTECTS = "all_in_if_invested"
 SECTION_10: dict[str, list[Any]] = {

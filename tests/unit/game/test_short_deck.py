@@ -1,4 +1,4 @@
-"""When seventh street lacks cards (RULES.md, 3): every history of player counts."""
+"""When seventh street lacks cards (docs/rules.md, 3): every history of player counts."""
 
 import random
 from itertools import combinations_with_replacement

@@ -1,4 +1,4 @@
-"""Steps, short all-ins, reopening, the cap and its lifting, prices (RULES.md, 3)."""
+"""Steps, short all-ins, reopening, the cap and its lifting, prices (docs/rules.md, 3)."""
 
 import pytest
 
