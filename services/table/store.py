@@ -10,7 +10,6 @@ again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what
 """
 
 import asyncio
-import zlib
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from services.runtime.errors import FailedPrecondition, Internal, Unavailable
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.runtime.sealing import SealBroken, SealKeys
+from services.runtime.shards import shard_of
 from services.table.line import Argument, Line, Script, Subscription
 from services.table.stored import (
     SHARD_RETRY_AFTER_MS,
@@ -149,7 +149,7 @@ class Store:
 
     def shard_of(self, table_id: str) -> int:
         """The shard of a table, 0 .. shards-1."""
-        return zlib.crc32(table_id.lower().encode()) % self.shards
+        return shard_of(table_id, self.shards)
 
     def epoch(self, shard: int) -> int:
         """The shard's epoch as last seen; 0 before it was."""
