@@ -87,7 +87,6 @@ class Story:
         self._could_check = False
         self._burned = 0
         self._dealt = 0
-        self._time_out_of = -1
         self._betting_ended = False
 
     def names(self, cards: Sequence[int]) -> str:

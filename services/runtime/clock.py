@@ -18,13 +18,8 @@ def now_ms() -> int:
     return time.time_ns() // NS_PER_MS
 
 
-def monotonic_ms() -> int:
-    """Milliseconds on a clock that never steps back; only differences mean anything."""
-    return time.monotonic_ns() // NS_PER_MS
-
-
 def monotonic_s() -> float:
-    """Seconds on the same clock as `monotonic_ms`."""
+    """Seconds on a clock that never steps back; only differences mean anything."""
     return time.monotonic()
 
 

@@ -175,13 +175,6 @@ class MetricsEndpoint:
         self._thread.join()
 
 
-def serve_metrics(listen: str) -> int:
-    """Serve `/metrics` on `listen` (host:port, port 0 = any) for the life of the process; returns
-    the port.
-    """
-    return MetricsEndpoint(listen).port
-
-
 class _ReusePortServer(ThreadingHTTPServer):
     # A supervisor keeps the port bound, without listening, across restarts of the service.
     allow_reuse_port = True
