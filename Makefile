@@ -90,6 +90,6 @@ compiled: setup ## compile the game with mypyc into build/compiled (needs a C co
 
 clean: ## remove everything that was generated (data folders stay)
 	@rm -rf gen build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find services tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find services tests bench tools extras -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help setup protos demo test test-deep test-deploy deploy-tools lint pages bench compiled clean
