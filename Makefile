@@ -41,7 +41,7 @@ demo: setup ## run the whole room with bots: make demo HANDS=50 SUMMARY=build/su
 test: setup ## unit and property tests, then contract and integration tests
 	@$(BIN)/python -m pytest -m "not deep" $(SHARED) tests
 
-test-deep: setup deploy-tools ## everything: chaos, long oracles, sweeps, deployment files by their own tools
+test-deep: setup deploy-tools ## everything: more kills, long oracles, sweeps, deployment files by their own tools
 	@$(BIN)/python -m pytest $(SHARED) tests
 
 test-deploy: setup deploy-tools ## dashboards, alerts, image, compose and Kubernetes, by their own tools

@@ -15,6 +15,7 @@ from doorcard.table.v1 import table_pb2, table_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
+from services.local.access import open_access
 from services.local.audit import Auditor, Totals
 from services.local.bots import Access, Bot, Tally, insist, mails_are_asked
 from services.local.live import Figures, LiveView
@@ -70,7 +71,7 @@ async def run_demo(
     seed = secrets.randbits(32) if seed is None else seed
     console.print(f"demo: {hands} hands, seed {seed}", highlight=False)
     tally, figures = Tally(), Figures(hands_wanted=hands, stage="playing")
-    async with _access(room) as access, _auditor(room) as auditor:
+    async with open_access(room, "demo", "demo-operator") as access, _auditor(room) as auditor:
         demo = _Demo(room, access, auditor, tally, figures, random.Random(seed))  # noqa: S311
         with LiveView(console, tally, figures) as view:
             return await demo.run(hands, tables, view, seed)
@@ -286,20 +287,6 @@ COUNTERS: Final = frozenset({"doorcard_table_commits_total", "doorcard_table_con
 def _get(url: str) -> str:
     with urllib.request.urlopen(url, timeout=2.0) as answer:  # noqa: S310 (our own http address)
         return bytes(answer.read()).decode()
-
-
-@contextlib.asynccontextmanager
-async def _access(room: Room) -> AsyncIterator[Access]:
-    settings = ServiceSettings(service="demo")
-    operator = room.signer.mint("demo-operator", [Role.OPERATOR], TOKEN_TTL_S)
-    tables = tuple(connect(address, settings) for address in room.table_addresses)
-    wallet = connect(room.address("wallet"), settings)
-    history = connect(room.address("history"), settings)
-    try:
-        yield Access(tables, wallet, history, operator)
-    finally:
-        for channel in (*tables, wallet, history):
-            await channel.close()
 
 
 @contextlib.asynccontextmanager

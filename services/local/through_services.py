@@ -8,8 +8,7 @@ gone when the hands are played.
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,14 +18,13 @@ from services.game.cards import card_names
 from services.game.phh import RakeTerms
 from services.game.replay import Replayed
 from services.game.staging import Staging
+from services.local.access import open_access
 from services.local.bots import Access
 from services.local.recorded_table import AgainError, DiffersError, play_at_table
 from services.local.room import Room
-from services.runtime.channels import connect
 from services.runtime.errors import DoorcardError
 from services.runtime.ids import uuid5_of
 from services.runtime.roles import Role
-from services.runtime.settings import ServiceSettings
 
 SCRIPTED: Final = "scripted_shuffler"
 TABLES_AT_ONCE: Final = 4
@@ -53,7 +51,7 @@ async def play_through_services(stagings: Sequence[Staging]) -> list[Replayed]:
             shuffler=(SCRIPTED, str(script)),
             extra_env={"WALLET_SCHEDULES_FOLDER": str(schedules)},
         )
-        async with room, _access(room) as access:
+        async with room, open_access(room, "replay", "adjudicator") as access:
             free = asyncio.Semaphore(TABLES_AT_ONCE)
 
             async def played(index: int, staging: Staging) -> Replayed:
@@ -140,17 +138,3 @@ def schedule_toml(terms: RakeTerms) -> str:
     if terms.cap is not None:
         lines.append(f"caps = [{{ players_from = 2, cap = {terms.cap} }}]")
     return "\n".join(lines) + "\n"
-
-
-@asynccontextmanager
-async def _access(room: Room) -> AsyncIterator[Access]:
-    settings = ServiceSettings(service="replay")
-    operator = room.signer.mint("adjudicator", [Role.OPERATOR], TOKEN_TTL_S)
-    tables = tuple(connect(address, settings) for address in room.table_addresses)
-    wallet = connect(room.address("wallet"), settings)
-    history = connect(room.address("history"), settings)
-    try:
-        yield Access(tables, wallet, history, operator)
-    finally:
-        for channel in (*tables, wallet, history):
-            await channel.close()

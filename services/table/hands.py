@@ -287,7 +287,7 @@ async def _start(draft: Draft) -> None:
 
 async def _next_button(draft: Draft, dealt_in: list[int]) -> int:
     """Clockwise to the next seat dealt in; at first the highest card of another deck has it, equal
-    ranks by suit (RULES.md, 1).
+    ranks by suit (docs/rules.md, 1).
     """
     last = draft.table.blob.button
     if last >= 0:

@@ -50,7 +50,7 @@ async def pay_back(
 
 
 def request_of(sitting: SittingEscrow, epoch: int) -> Asked:
-    """The payment's own id, from what it is for (DESIGN: UUIDv5 of sitting and epoch)."""
+    """The payment's own id, from what it is for: a UUIDv5 of sitting and epoch."""
     return requests.asked(
         uuid5_of("payback", sitting.sitting_id, epoch), requests.PAY_BACK, *sitting
     )

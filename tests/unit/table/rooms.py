@@ -4,7 +4,6 @@ away.
 
 import hashlib
 import random
-import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -23,6 +22,7 @@ from services.game.hand import Act
 from services.game.showdown import divide
 from services.game.wants import ActionKind
 from services.runtime.clock import monotonic_s
+from services.runtime.shards import shard_of
 from services.showdown.reading import read_showdown
 from services.table.creation import new_table
 from services.table.draft import Services
@@ -80,7 +80,7 @@ class MemoryStore:
         return self.ms
 
     def shard_of(self, table_id: str) -> int:
-        return zlib.crc32(table_id.encode()) % self.shards
+        return shard_of(table_id, self.shards)
 
     async def undrained_age_ms(self, _shard: int) -> int:
         return self.undrained_ms
