@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -56,7 +57,9 @@ def up(
     console = Console()
 
     async def run() -> int:
-        room = Room(home_folder(), free_ports=free_ports, on_change=_report(console))
+        room = Room(
+            home_folder(), free_ports=free_ports, on_change=_report(console), on_wait=_wait(console)
+        )
         async with room:
             console.print(_places(room))
             console.print("The room is up. Ctrl-C stops it.", highlight=False)
@@ -78,9 +81,13 @@ def demo(
 ) -> None:
     """Let bots play in a room of its own, settle everything, compare. Status 0: all agrees."""
     console = Console()
+    if summary is not None:
+        _check_writable(summary)
 
     async def run() -> int:
-        room = Room(home_folder(), free_ports=True, on_change=_report(console))
+        room = Room(
+            home_folder(), free_ports=True, on_change=_report(console), on_wait=_wait(console)
+        )
         async with room:
             found = await run_demo(room, hands, console=console, seed=seed)
         write_summary(found, summary, console)
@@ -104,7 +111,10 @@ def token(
     ] = None,
 ) -> None:
     """Print a token that the local room's services believe."""
-    signer, roles = RoomKeys(home_folder() / "keys").signer, role or [Role.PLAYER]
+    keys = home_folder() / "keys"
+    if not keys.exists():
+        typer.echo(f"no room has run in {keys.parent} yet: its keys are made now", err=True)
+    signer, roles = RoomKeys(keys).signer, role or [Role.PLAYER]
     try:
         made = signer.mint(subject, roles, hours * 3600, act_for or (), email=email, name=name)
         typer.echo(made)
@@ -128,6 +138,28 @@ def _report(console: Console) -> Callable[[Change], None]:
             console.print(f"{change.name} {change.detail}: {change.state}", highlight=False)
 
     return report
+
+
+def _wait(console: Console) -> Callable[[float], None]:
+    def told(wait_s: float) -> None:
+        console.print(
+            f"{home_folder()} is in use by another room; waiting {wait_s:.0f} s at most",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    return told
+
+
+def _check_writable(summary: Path) -> None:
+    """Before hands are played for it. Exit status 2."""
+    try:
+        summary.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=summary.parent):
+            pass
+    except OSError as error:
+        typer.echo(f"summary: {summary.parent}: {error.strerror}", err=True)
+        raise typer.Exit(2) from None
 
 
 def _places(room: Room) -> Table:

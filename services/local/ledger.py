@@ -318,7 +318,8 @@ class _Wallet:
                 address or _local_address(), ServiceSettings(), token=lambda: token
             )
         except (OSError, ValueError, KeyError) as error:
-            _refuse(f"no wallet: {error}; is a room up here, or name one with --wallet")
+            reason = getattr(error, "strerror", None) or error
+            _refuse(f"no wallet: {reason}; start a room here, or name a wallet with --wallet")
         self.stub: Final = wallet_pb2_grpc.WalletServiceStub(channel)
 
     def ask(self, method: Callable[..., Response], request: Message) -> Response:

@@ -49,6 +49,7 @@ def logs_command(
     for line in found[-last:]:
         typer.echo(json.dumps(line, ensure_ascii=False) if as_json else shown(line))
     if not found:
+        typer.echo("no such line", err=True)
         raise typer.Exit(1)
 
 

@@ -60,6 +60,7 @@ class Room:
         *,
         free_ports: bool = False,
         on_change: Callable[[Change], None] = lambda _change: None,
+        on_wait: Callable[[float], None] = lambda _wait_s: None,
         extra_env: Mapping[str, str] | None = None,
         shuffler: Sequence[str] = ("services.shuffler",),
         python: str = sys.executable,
@@ -68,6 +69,7 @@ class Room:
         self.mail_folder: Final = home / "mail"
         self._free_ports = free_ports
         self._on_change = on_change
+        self._on_wait = on_wait
         self._extra_env = dict(extra_env or {})
         self._shuffler = tuple(shuffler)
         self._python = python
@@ -78,7 +80,9 @@ class Room:
 
     async def __aenter__(self) -> "Room":
         try:
-            lock = await self._stack.enter_async_context(home_lock(self.home))
+            lock = await self._stack.enter_async_context(
+                home_lock(self.home, on_wait=self._on_wait)
+            )
             held = HeldPorts()
             self._stack.callback(held.release)
             self._ports = {name: self._hold(held, name) for name in PORTS}

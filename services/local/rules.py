@@ -262,7 +262,9 @@ def _house(name: str) -> str:
 
 
 def _lines(error: RulebookError) -> Iterator[str]:
-    return (f"{error.source}: {fault}" for fault in error.faults)
+    for fault in error.faults:
+        # A file that cannot be read has no field to name beside itself.
+        yield f"{error.source}: {fault.reason if fault.field == 'file' else fault}"
 
 
 def _status(faults: tuple[Fault, ...]) -> Exit:

@@ -125,7 +125,7 @@ class Supervisor:
 
         Raises StartFailedError; those already started stay and are stopped by `stop`.
         """
-        self._log_folder.mkdir(parents=True, exist_ok=True)
+        self._log_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         stage = [
             _Kept(program, self._log_folder / f"{program.name}.log", self._on_change, self._inherit)
             for program in programs

@@ -7,7 +7,7 @@ A service subclasses `ServiceSettings`, adds its own fields, and calls `load(Its
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -89,7 +89,7 @@ class ServiceSettings(BaseSettings):
     require_client_cert: bool = False
     """mTLS: refuse clients without a certificate signed by `tls_ca`."""
 
-    log_level: str = Field(default="info", pattern=r"^(debug|info|warning|error)$")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least level that is logged."""
 
     drain_seconds: float = Field(default=10.0, ge=0, le=600)

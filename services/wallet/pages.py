@@ -42,7 +42,7 @@ def transfer_number(transfer_id: str) -> int:
     """The entry of the journal that a transfer's id names. Raises InvalidArgument."""
     if not _NUMBER.fullmatch(transfer_id):
         raise InvalidArgument.of_field(
-            "transfer_id", "is none that was given out", "BAD_TRANSFER_ID"
+            "transfer_id", "is not one that was given out", "BAD_TRANSFER_ID"
         )
     return int(transfer_id)
 
@@ -115,4 +115,4 @@ def text_position(token: str) -> str | None:
 
 def bad_token() -> InvalidArgument:
     """For a token that was never given out."""
-    return InvalidArgument.of_field("page_token", "is none that was given out", "BAD_PAGE")
+    return InvalidArgument.of_field("page_token", "is not one that was given out", "BAD_PAGE")

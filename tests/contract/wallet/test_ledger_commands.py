@@ -169,5 +169,5 @@ async def test_what_cannot_be_asked_or_is_refused_ends_with_status_2(
         ledger_app, ["verify"]
     )
     assert result.exit_code == 2
-    assert "is a room up here" in result.output
+    assert "start a room here" in result.output
     assert not home.exists()
