@@ -45,7 +45,7 @@ test-deep: setup deploy-tools ## everything: more kills, long oracles, sweeps, d
 	@$(BIN)/python -m pytest $(SHARED) tests
 
 test-deploy: setup deploy-tools ## dashboards, alerts, image, compose and Kubernetes, by their own tools
-	@$(BIN)/python -m pytest -n $(JOBS) tests/deploy
+	@$(BIN)/python -m pytest $(SHARED) tests/deploy
 
 # program:package of Debian; what is there already, from wherever, is used.
 DEPLOY_TOOLS := promtool:prometheus amtool:prometheus-alertmanager docker-compose:docker-compose kubectl:kubernetes-client
