@@ -232,8 +232,12 @@ def _noted_server(folder: Path) -> list[str]:
 
 
 def _is_postgres(pid: str) -> bool:
+    """Whether a PostgreSQL runs under this id; one that is dead but not yet collected does not."""
     try:
-        return Path("/proc", pid, "comm").read_text(encoding="utf-8").strip() == "postgres"
+        # "PID (NAME) STATE ...", see proc(5).
+        stat = Path("/proc", pid, "stat").read_text(encoding="utf-8")
     except FileNotFoundError:
         # Without /proc there is no telling: then the server itself decides.
         return not Path("/proc").exists()
+    name, _, rest = stat.partition("(")[2].rpartition(")")
+    return name == "postgres" and rest.split()[0] not in {"Z", "X"}

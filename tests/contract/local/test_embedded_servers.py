@@ -3,7 +3,9 @@ restart.
 """
 
 import os
+import shutil
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -128,3 +130,18 @@ async def test_a_process_id_of_a_killed_server_that_somebody_else_has_now_is_no_
     (home / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n/elsewhere\n0\n1\n\n\n\n")
     async with up(home) as servers:
         await servers.create(wallet="w1")
+
+
+async def test_a_killed_server_that_nobody_has_collected_yet_is_no_obstacle(home: Path) -> None:
+    async with up(home):
+        pass
+    # Dead, and of the server's name, until it is waited for.
+    namesake = home / "namesake" / "postgres"
+    namesake.parent.mkdir()
+    shutil.copy("/bin/true", namesake)
+    with subprocess.Popen([namesake]) as dead:
+        os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+        noted = home / "postgres" / "postmaster.pid"
+        noted.write_text(f"{dead.pid}\n/elsewhere\n0\n1\n\n\n\n")
+        async with up(home) as servers:
+            await servers.create(wallet="w1")
