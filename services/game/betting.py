@@ -171,9 +171,7 @@ class Betting:
         self.step = step if step.most < self.shallowest else None
 
     def over(self) -> bool:
-        """Betting is over for the hand: at most one player can act, and he owes nothing."""
-        if self.active_count > 1:
-            return False
+        """Where at most one player can act: betting is over for the hand, for he owes nothing."""
         return self.active_count == 0 or self.owed(self.active.index(True)) == 0
 
     def expect_bring_in(self, i: int) -> None:

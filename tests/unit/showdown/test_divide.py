@@ -123,8 +123,20 @@ def test_a_pot_with_a_stranger_or_a_wrong_showing_order_is_refused() -> None:
     hands = {A: "AsAdAcKsKdQc9h", B: "7c5d4h3s2cJdTh"}
     with pytest.raises(ValueError, match="seat without a hand"):
         payout(hands, [(10, (A, C))], HIGH_ONLY)
-    with pytest.raises(ValueError, match="showing order"):
-        divide(showdown(hands, 10, order=(A,)), HIGH_ONLY)
+    for order in ((A,), (A, A), (A, B, B), (A, C)):
+        with pytest.raises(ValueError, match="showing order"):
+            divide(showdown(hands, 10, order=order), HIGH_ONLY)
+
+
+def test_pots_that_one_player_can_win_may_stand_anywhere() -> None:
+    hands = {A: "AsAdAcKsKdQc9h", B: "7c5d4h3s2cJdTh"}
+    result = divide(showdown(hands, [(4, (B,)), (10, (A, B)), (3, (B,))]), HIGH_ONLY)
+    assert [award[:4] for award in result.awards] == [(0, B, 4, 0), (1, A, 10, 0), (2, B, 3, 0)]
+
+
+def test_a_pot_of_one_player_is_his_though_his_hand_was_mucked_unseen() -> None:
+    hands = {A: "AsAdAcKsKdQc9h", B: ""}
+    assert payout(hands, [(10, (A, B)), (4, (B,))], HIGH_ONLY) == {A: 10, B: 4}
 
 
 def test_suits_cannot_decide_odd_chips_among_wild_cards() -> None:

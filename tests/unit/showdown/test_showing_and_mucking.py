@@ -75,3 +75,13 @@ def test_the_name_of_a_shown_hi_lo_hand_says_both_ways() -> None:
         (A, True, "a pair of queens, ace eight seven, and an eight-seven-six-four-ace low"),
         (B, True, "a pair of kings, nine eight six"),
     )
+
+
+def test_a_pot_that_nobody_else_can_win_is_no_reason_to_show_a_beaten_hand() -> None:
+    hands = {A: ACES, B: KINGS}
+    assert shown(hands, pots=[(20, (A, B)), (6, (B,))]) == [A]
+
+
+def test_the_first_shows_also_where_no_pot_of_his_is_contested() -> None:
+    hands = {C: QUEENS, A: ACES, B: KINGS}
+    assert shown(hands, pots=[(20, (A, B)), (6, (C,))]) == [C, A]
