@@ -17,6 +17,7 @@ import redis.asyncio
 from redis.exceptions import AuthenticationError
 
 from services.local.embedded import (
+    ROOTS_STAND_IN,
     SUPERUSER,
     create_databases,
     postgres_program,
@@ -135,11 +136,14 @@ async def test_a_process_id_of_a_killed_server_that_somebody_else_has_now_is_no_
 async def test_a_killed_server_that_nobody_has_collected_yet_is_no_obstacle(home: Path) -> None:
     async with up(home):
         pass
-    # Dead, and of the server's name, until it is waited for.
+    # Dead, and of the server's name and user, until it is waited for.
     namesake = home / "namesake" / "postgres"
     namesake.parent.mkdir()
     shutil.copy("/bin/true", namesake)
-    with subprocess.Popen([namesake]) as dead:
+    for path in (home, namesake.parent, namesake):
+        path.chmod(0o755)
+    user = ROOTS_STAND_IN if os.geteuid() == 0 else None
+    with subprocess.Popen([namesake], user=user) as dead:
         os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
         noted = home / "postgres" / "postmaster.pid"
         noted.write_text(f"{dead.pid}\n/elsewhere\n0\n1\n\n\n\n")
