@@ -16,7 +16,12 @@ def _run(folder: Path | None) -> subprocess.CompletedProcess[str]:
     if folder is not None:
         environment[failpoints.VARIABLE] = str(folder)
     return subprocess.run(
-        [sys.executable, "-c", REACH], env=environment, capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", REACH],
+        check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
     )
 
 
