@@ -271,13 +271,21 @@ def _amounts(hand: Hand, want: Act) -> Iterator[Reason]:
         text = f"{legal.wagers[0]} is all he has; a whole wager is to {first}"
         yield Reason(text, "3 steps")
     elif betting.two_sizes:
-        text = f"an open pair, no big wager yet: {betting.full} + {betting.small} or"
-        text = f"{text} {betting.full} + {betting.big}"
+        sizes = [_sum(betting.full, size) for size in (betting.small, betting.big)]
+        text = f"an open pair, no big wager yet: {' or '.join(sizes)}"
         if legal.wagers[-1] < betting.full + betting.big:
             text += f", of which he has {stack}"
         yield Reason(text, "3 fourth-street pair")
+    elif betting.full:
+        text = f"{first} is the last full wager of {betting.full}, and {betting.size} more"
+        yield Reason(text, "3 steps")
     else:
-        yield Reason(f"{first} is {betting.full}, the last in full, + {betting.size}", "3 steps")
+        bet = "big" if betting.size == betting.big else "small"
+        yield Reason(f"{first} is the {bet} bet: there was no full wager yet", "3 steps")
+
+
+def _sum(full: int, size: int) -> str:
+    return f"{full} + {size}" if full else str(size)
 
 
 def _closed(hand: Hand, want: Act) -> Iterator[Reason]:

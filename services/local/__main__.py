@@ -6,11 +6,12 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperGroup
 
 from services.local.analyst import equity_command, rank_command
 from services.local.demo import run_demo, write_summary
@@ -32,8 +33,24 @@ from services.runtime.roles import Role
 INTERRUPTED: Final = 130
 TOKEN_HOURS: Final = 24
 
+
+class Commands(TyperGroup):
+    """The commands. What is wrong with an option is said without the name of a Python class."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+
 app = typer.Typer(
-    help="The back end of a Seven Card Stud room.", no_args_is_help=True, add_completion=True
+    cls=Commands,
+    help="The back end of a Seven Card Stud room.",
+    no_args_is_help=True,
+    add_completion=True,
 )
 app.command("replay")(replay_command)
 app.command("rank")(rank_command)

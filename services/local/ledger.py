@@ -389,6 +389,9 @@ def _print_parked(found: list[pb.ParkedEntry], *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([_entry(each) for each in found]))
         return
+    if not found:
+        typer.echo("nothing is parked")
+        return
     shown = Table("entry", "table", "place", "reason", "parked", "resolved", box=None)
     for each in found:
         resolved = f"{each.resolution} ({each.resolved_by})" if each.HasField("resolved") else ""

@@ -14,6 +14,8 @@ from rich.console import Console
 
 from services.game.phh import PhhError, RecordedHand, parse_phh
 from services.game.replay import Replayed, explained, replay
+from services.game.rooms import room_names
+from services.game.rulebook import shipped_names
 from services.game.staging import Staging, UnstageableError, stage
 from services.game.story import Remark, remark_entry
 from services.local.explanation import print_explanation
@@ -103,8 +105,13 @@ def replay_command(
 ) -> None:
     """Replay recorded hands (PHH) and compare every action, pot and stack with the rules.
 
-    Exit status: 0 all right, 1 a difference, 2 a file cannot be read, or the room does not start.
+    Exit status: 0 all right, 1 a difference, 2 a file cannot be read, there is no such rulebook,
+    or the room does not start.
     """
+    if rulebook and rulebook not in (*shipped_names(), *room_names()):
+        there = ", ".join((*shipped_names(), *room_names()))
+        typer.echo(f"--rulebook: there is no rulebook {rulebook!r}, but {there}", err=True)
+        raise typer.Exit(Exit.UNREADABLE)
     console = Console()
     worst = Exit.RIGHT
     options = Options(rulebook, lenient_amounts, explain)

@@ -153,7 +153,11 @@ def page_of(name: str) -> ShownPage:
     """The page of a listed name, or of a file. Raises RulebookError, also where there is none."""
     if name in shipped_names():
         return _shown(shipped_page(_house(name)), name.partition("/")[2])
-    return _shown(parse_page(_text_of(Path(name)), name))
+    file = Path(name)
+    if not file.exists():
+        reason = "neither a rulebook that `doorcard rules list` lists, nor a file"
+        raise RulebookError(name, [Fault("file", name, reason)])
+    return _shown(parse_page(_text_of(file), name))
 
 
 def entry_of(page: ShownPage) -> dict[str, Any]:

@@ -99,7 +99,7 @@ async def test_rake_is_reported(start: Start, by: str, expected: dict[str, Any])
 async def test_parked_entries_are_listed_retried_and_resolved(start: Start) -> None:
     async with start() as wallet:
         outbox, anna, ben = await raked(wallet)
-        assert (await doorcard(wallet, "parked", "list"))[0] == 0
+        assert await doorcard(wallet, "parked", "list") == (0, "nothing is parked\n")
         bad = outbox.hand({anna: -500, ben: 500})
         outbox.hand({anna: -1, ben: 1})
         await wallet.apply(outbox.entries)

@@ -128,7 +128,7 @@ def test_a_private_round_is_opened_by_the_best_visible_hand() -> None:
 def test_a_decision_says_what_is_offered_and_how_the_amount_comes_about() -> None:
     offered, steps = remarks(case("worked-example-club"), Topic.DECISION, 1)[:2]
     assert offered.text == "p1 may fold, call 5 or raise to 10"
-    assert steps.text == "10 is 5, the last in full, + 5"
+    assert steps.text == "10 is the last full wager of 5, and 5 more"
     legal = remark_entry(offered)["legal"]
     assert (legal["call"], legal["wagers"], legal["check"]) == (5, (10,), False)
 
@@ -136,7 +136,7 @@ def test_a_decision_says_what_is_offered_and_how_the_amount_comes_about() -> Non
 def test_both_sizes_are_explained_by_the_open_pair() -> None:
     told = remarks(case("pair-sizes-5-10"), Topic.DECISION)
     sizes = [each.text for each in told if each.rule == "3 fourth-street pair"]
-    assert sizes[0] == "an open pair, no big wager yet: 0 + 500 or 0 + 1000"
+    assert sizes[0] == "an open pair, no big wager yet: 500 or 1000"
     assert len(sizes) == 3
 
 

@@ -97,7 +97,9 @@ def test_another_rulebook_may_be_asked_for() -> None:
     assert run("--rulebook", "modern", file)[0] == 1
     status, output = run("--rulebook", "nobody", file)
     assert status == 2
-    assert "there is no rulebook 'nobody'" in output
+    assert output.startswith("--rulebook: there is no rulebook 'nobody', but club, ")
+    assert "rooms/stars" in output
+    assert str(file) not in output
 
 
 def test_amounts_may_be_taken_as_recorded(tmp_path: Path) -> None:

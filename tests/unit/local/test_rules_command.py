@@ -108,7 +108,7 @@ def test_a_file_that_contradicts_itself_is_not_shown(broken: Path) -> None:
 def test_no_such_rulebook_is_status_2() -> None:
     status, output = run("show", "nowhere")
     assert status == 2
-    assert "No such file" in output
+    assert output == "nowhere: neither a rulebook that `doorcard rules list` lists, nor a file\n"
 
 
 def test_rulebooks_that_hold_are_ok_and_0(tmp_path: Path) -> None:
