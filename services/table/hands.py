@@ -5,7 +5,6 @@ is away, what happened is committed all the same, the clock stands still, and a 
 again: an accepted action is never lost, and nobody is folded because of our fault.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,7 +29,7 @@ from services.runtime.errors import DoorcardError, FailedPrecondition
 from services.runtime.ids import uuid7
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import money, seats, views, wants
+from services.table import clock, money, seats, wants
 from services.table.draft import Draft
 from services.table.state import (
     EPOCH_MASK,
@@ -43,17 +42,8 @@ from services.table.state import (
     is_repeat,
 )
 
-GRACE_MS: Final = 250
-"""A time-out is committed only this long after the deadline: a tie goes to the player."""
-OVERDUE_MS: Final = 2000
-"""A deadline found later than this is our fault: the player gets a full new clock."""
-RENEWALS_MAX: Final = 3
-"""New clocks for one decision; a room that is always late must not stop its tables for ever."""
 GO_ON_WITHIN_MS: Final = 1000
 """Another replica takes a hand further when the one that dealt it died between two commits."""
-RETRY_FIRST_MS: Final = 250
-RETRY_MAX_MS: Final = 5000
-GIVE_UP_AFTER_MS: Final = 600_000
 
 HANDS: Final = Counter(
     "doorcard_hands", "Hands that ended, by how.", ["outcome"], registry=REGISTRY
@@ -67,20 +57,9 @@ POTS: Final = Histogram(
 RAKE_TAKEN: Final = Counter(
     "doorcard_rake_minor_units", "Rake taken.", ["currency"], registry=REGISTRY
 )
-TIMEOUTS: Final = Counter("doorcard_timeouts", "Players out of time.", registry=REGISTRY)
-WAITS: Final = Counter(
-    "doorcard_table_waits",
-    "Times that a hand stood still for a service, by service and whether it was away or at fault.",
-    ["service", "why"],
-    registry=REGISTRY,
-)
 
 for _outcome in ("settled", "void"):
     HANDS.labels(_outcome)
-for _service in ("shuffler", "wallet", "showdown"):
-    # What never happened is 0, not absent: a rule that looks for it finds it.
-    for _why in ("away", "fault"):
-        WAITS.labels(_service, _why)
 
 _SERVICES: Final[dict[type[Want], str]] = {
     Deal: "shuffler",
@@ -179,18 +158,6 @@ async def leave(draft: Draft, player_id: str) -> bool:
     return table.seat_of(player_id) is None
 
 
-async def excuse(draft: Draft, players: Collection[str]) -> None:
-    """We cut the streams of these players: whoever of them is to act gets a full new clock."""
-    running, hand = draft.table.blob.hand, draft.table.hand
-    if running is None or hand is None or not draft.table.clock_runs:
-        return
-    if not isinstance(hand.want, Act) or running.renewals >= RENEWALS_MAX:
-        return
-    if draft.table.blob.seats[hand.want.seat].player_id in players:
-        running.renewals += 1
-        _new_clock(draft)
-
-
 async def pause(draft: Draft, reason: str) -> int:
     """No new hand begins, clocks stand still. Returns the version at which it holds."""
     blob = draft.table.blob
@@ -225,14 +192,6 @@ async def void(draft: Draft, reason: str) -> int:
     return draft.version_after
 
 
-def out_of_time(draft: Draft) -> str:
-    """The player to act whose time is over; empty for nobody."""
-    table, blob = draft.table, draft.table.blob
-    want = table.hand.want if table.hand is not None else None
-    late = table.clock_runs and draft.now_ms >= blob.due_ms + GRACE_MS
-    return blob.seats[want.seat].player_id if late and isinstance(want, Act) else ""
-
-
 # The beginning
 
 
@@ -252,7 +211,7 @@ async def _start(draft: Draft) -> None:
             raise
         _wait_for(draft, "shuffler", error)
         return
-    _stop_waiting(draft)
+    clock.go_on(draft)
     running = RunningHand(
         hand_id=hand_id,
         started_ms=draft.now_ms,
@@ -299,61 +258,26 @@ async def _next_button(draft: Draft, dealt_in: list[int]) -> int:
     return dealt_in[cards.index(max(cards))]
 
 
-# The clock
+# Time
 
 
 async def _time_out(draft: Draft, hand: Hand) -> None:
-    blob, running = draft.table.blob, draft.table.blob.hand
-    want = hand.want
-    if running is None or not isinstance(want, Act) or draft.now_ms < blob.due_ms + GRACE_MS:
+    running, want = draft.table.blob.hand, hand.want
+    if running is None or not isinstance(want, Act) or not clock.has_run_out(draft, running):
         return
-    if draft.now_ms > blob.due_ms + OVERDUE_MS and running.renewals < RENEWALS_MAX:
-        running.renewals += 1
-        _new_clock(draft)
-        return
-    draft.not_before_ms = blob.due_ms + GRACE_MS
     with draft.watch.stage("rules"):
         draft.tell_hand(hand.time_out())
-    draft.once_committed.append(TIMEOUTS.inc)
-    seat = blob.seats[want.seat]
+    draft.once_committed.append(clock.TIMEOUTS.inc)
+    seat = draft.table.blob.seats[want.seat]
     protects = hand.setup.rulebook.time_out is TimeOut.ALL_IN_IF_INVESTED
     if seat.status is SeatStatus.PLAYING and (protects or not seat.connection):
         seats.set_status(draft, want.seat, SeatStatus.SITTING_OUT)
     await _go_on(draft, want, ticking=False)
 
 
-def _new_clock(draft: Draft) -> None:
-    """The player to act has his whole time from now on."""
-    draft.table.blob.due_ms = draft.now_ms + draft.table.blob.config.action_ms
-    draft.tell(turn=views.turn(draft.table))
-
-
 def _wait_for(draft: Draft, service: str, error: Exception) -> None:
-    """The clock stands still until a service answers; a later tick asks it again."""
-    blob = draft.table.blob
-    away = isinstance(error, DoorcardError) and error.retriable
-    WAITS.labels(service, "away" if away else "fault").inc()
-    if not blob.waits_for:
-        blob.waits_since_ms = draft.now_ms
-        stopped = table_pb2.TableEvent.ClockChanged(stopped=True, reason=f"waits for {service}")
-        draft.tell(clock=stopped)
-    blob.waits_for = service
-    blob.tries += 1
-    draft.changed = True
-    if draft.now_ms - blob.waits_since_ms > GIVE_UP_AFTER_MS:
-        logger.error("table_gave_up", table=draft.table.table_id, waits_for=service)
-        blob.due_ms = 0
+    if not clock.wait_for(draft, service, error):
         _set_status(draft, TableStatus.PAUSED, f"{service} did not come back")
-        return
-    wait_ms = min(RETRY_MAX_MS, RETRY_FIRST_MS << min(blob.tries - 1, 8))
-    blob.due_ms = draft.now_ms + wait_ms
-
-
-def _stop_waiting(draft: Draft) -> None:
-    blob = draft.table.blob
-    if blob.waits_for:
-        blob.waits_for, blob.waits_since_ms, blob.tries = "", 0, 0
-        draft.tell(clock=table_pb2.TableEvent.ClockChanged(stopped=False))
 
 
 def _set_status(draft: Draft, status: TableStatus, reason: str) -> None:
@@ -367,7 +291,7 @@ async def _take_up(draft: Draft) -> None:
     """After a pause: who left meanwhile leaves the hand, and the clock begins anew."""
     table, blob = draft.table, draft.table.blob
     if table.hand is None:
-        _stop_waiting(draft)
+        clock.go_on(draft)
         seats.schedule(draft)
         return
     for number, seat in list(blob.seats.items()):
@@ -377,7 +301,7 @@ async def _take_up(draft: Draft) -> None:
     if table.hand is not None and not blob.due_ms:
         blob.waits_since_ms = draft.now_ms
         if isinstance(table.hand.want, Act):
-            _new_clock(draft)
+            clock.begin(draft)
         else:
             blob.due_ms = draft.now_ms
 
@@ -429,24 +353,12 @@ def _settle(draft: Draft, before: Want | None) -> None:
     if hand is None or blob.hand is None:
         return
     if hand.over:
-        _stop_waiting(draft)
+        clock.go_on(draft)
         _finish(draft, hand)
     elif draft.go_on:
         blob.due_ms = draft.now_ms + GO_ON_WITHIN_MS
     elif isinstance(hand.want, Act):
-        waited = bool(blob.waits_for)
-        _stop_waiting(draft)
-        same = isinstance(before, Act) and not waited
-        if same and isinstance(before, Act) and _decision(before) == _decision(hand.want):
-            if hand.want is not before:
-                draft.tell(turn=views.turn(draft.table))
-        else:
-            blob.hand.renewals = 0
-            _new_clock(draft)
-
-
-def _decision(want: Act) -> tuple[int, int]:
-    return want.turn, want.seat
+        clock.follow(draft, before, hand, blob.hand)
 
 
 def _finish(draft: Draft, hand: Hand) -> None:

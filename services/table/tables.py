@@ -30,7 +30,7 @@ from services.runtime.errors import (
 )
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import hands, money, seats, views
+from services.table import clock, hands, money, seats, views
 from services.table.draft import Draft, Services, Stopwatch
 from services.table.hands import Order
 from services.table.kept import KeptTables
@@ -214,7 +214,7 @@ class Tables:
         async def change(draft: Draft) -> None:
             there = self.has_stream(table_id, player_id)
             if there and await self._gone(draft, player_id):
-                await hands.excuse(draft, (player_id,))
+                await clock.excuse(draft, (player_id,))
             await seats.connect(draft, player_id, self._replica_id, there=there)
 
         await self._do(table_id, player_id, "connect", change)
@@ -223,7 +223,7 @@ class Tables:
         """We are about to cut the streams of these players."""
 
         async def change(draft: Draft) -> None:
-            await hands.excuse(draft, players)
+            await clock.excuse(draft, players)
 
         await self._do(table_id, TICKS, "excuse", change)
 
@@ -432,7 +432,7 @@ class Tables:
         frames = views.updates(
             table.table_id, draft.version, draft.now_ms, draft.happened, draft.joined
         )
-        deadline_ms = blob.due_ms + hands.GRACE_MS if table.clock_runs else blob.due_ms
+        deadline_ms = blob.due_ms + clock.GRACE_MS if table.clock_runs else blob.due_ms
         commit = Commit(
             table_id=table.table_id,
             expected=table.stored,
@@ -465,8 +465,8 @@ class Tables:
             may_deal = between and await self._may_deal(self._store.shard_of(table_id))
             if may_deal and draft.table.blob.remembered:
                 seats.forget(draft.table, draft.now_ms, await self._undrained_age_ms(table_id))
-            if (late := hands.out_of_time(draft)) and (gone := await self._gone(draft, late)):
-                await hands.excuse(draft, (late,))
+            if (late := clock.out_of_time(draft)) and (gone := await self._gone(draft, late)):
+                await clock.excuse(draft, (late,))
                 await seats.connect(draft, late, gone, there=False)
             await hands.tick(draft, may_deal=may_deal)
 
@@ -570,7 +570,7 @@ class Tables:
 
 def _too_early() -> Unavailable:
     """A time-out came before its time by the store's clock; the next tick finds it due."""
-    return Unavailable("TOO_EARLY", "it is not yet time", retry_after_ms=hands.GRACE_MS)
+    return Unavailable("TOO_EARLY", "it is not yet time", retry_after_ms=clock.GRACE_MS)
 
 
 def _trim_below(draft: Draft) -> int:

@@ -9,7 +9,7 @@ from doorcard.table.v1 import table_pb2
 
 from services.game.hand import Deal, Rake, Showdown
 from services.game.wants import ActionKind
-from services.table import hands
+from services.table import clock
 from services.table.state import TableStatus
 from services.table.tables import FAULTS_MAX
 from tests.unit.table.rooms import FakeRoom, FakeService
@@ -159,7 +159,7 @@ async def test_after_ten_minutes_the_table_is_paused_until_an_operator_resumes_i
         await ticks(room, 1)
         times += 1
         assert times < 200
-    assert room.store.ms - room.table.blob.waits_since_ms > hands.GIVE_UP_AFTER_MS
+    assert room.store.ms - room.table.blob.waits_since_ms > clock.GIVE_UP_AFTER_MS
     room.shuffler.failing = None
     await room.tables.resume(room.table_id, "r1")
     await ticks(room, 1)
