@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
 
 import structlog
@@ -46,6 +46,19 @@ logger: Final[structlog.typing.FilteringBoundLogger] = structlog.get_logger()
 
 def bind(**ids: str | int) -> None:
     """Put ids on every further line of this task and of the tasks it starts."""
+    structlog.contextvars.bind_contextvars(**ids)
+
+
+def bound() -> dict[str, Any]:
+    """The ids that are on the lines of this task."""
+    return structlog.contextvars.get_contextvars()
+
+
+def rebind(ids: Mapping[str, Any]) -> None:
+    """Put these ids, and no others, on every further line of this task: for one that works for
+    several callers in turn. ids: what `bound` gave.
+    """
+    structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(**ids)
 
 

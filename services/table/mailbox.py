@@ -7,12 +7,13 @@ all the same, and its commit is never broken off.
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 from prometheus_client import Gauge
 
 from services.runtime.errors import ResourceExhausted
+from services.runtime.logs import bound, rebind
 from services.runtime.metrics import REGISTRY
 
 PER_PLAYER_MAX: Final = 4
@@ -54,14 +55,14 @@ class Mailboxes:
             box.admit(sender)
             self._boxes[table_id] = box
             self._empty.clear()
-            # A context of its own: what the first sender bound must not be on the others' lines.
+            # A context of its own: what one sender bound must not be another's, nor who he is.
             task = loop.create_task(self._empty_out(table_id, box), context=contextvars.Context())
             box.task = task
         else:
             box.admit(sender)
         future: asyncio.Future[T] = loop.create_future()
         future.add_done_callback(_notice)
-        box.waiting.append((sender, work, future))
+        box.waiting.append(_Letter(sender, work, future, bound()))
         DEPTH.inc()
         return future
 
@@ -76,24 +77,33 @@ class Mailboxes:
     async def _empty_out(self, table_id: str, box: "_Mailbox") -> None:
         try:
             while box.waiting:
-                sender, work, future = box.waiting.popleft()
-                box.leave(sender)
+                letter = box.waiting.popleft()
+                box.leave(letter.sender)
                 DEPTH.dec()
-                await _run(work, future)
+                # Lines and calls of this turn belong to the call that asked for it.
+                rebind(letter.ids)
+                await _run(letter.work, letter.future)
         finally:
             DEPTH.dec(len(box.waiting))
-            for _, _, future in box.waiting:
-                future.cancel()
+            for letter in box.waiting:
+                letter.future.cancel()
             del self._boxes[table_id]
             if not self._boxes:
                 self._empty.set()
+
+
+class _Letter(NamedTuple):
+    sender: str
+    work: Work[Any]
+    future: asyncio.Future[Any]
+    ids: Mapping[str, Any]
 
 
 class _Mailbox:
     __slots__ = ("senders", "task", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[str, Work[Any], asyncio.Future[Any]]] = deque()
+        self.waiting: deque[_Letter] = deque()
         self.senders: dict[str, int] = {}
         self.task: asyncio.Task[None] | None = None
 

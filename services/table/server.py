@@ -26,7 +26,7 @@ from services.runtime.errors import (
     Unavailable,
 )
 from services.runtime.ids import check_request_id, check_uuid
-from services.runtime.logs import logger
+from services.runtime.logs import bind, logger
 from services.runtime.roles import Role
 from services.table import views
 from services.table.creation import NAME_MAX, NewTable, new_table
@@ -317,7 +317,7 @@ def _order(
     player_id: str, act: table_pb2.ActRequest | table_pb2.PlayAction, request_id: str
 ) -> Order:
     """What a player wants to do. Raises InvalidArgument."""
-    check_request_id(request_id)
+    bind(request=check_request_id(request_id))
     hand_id = check_uuid(act.hand_id, "hand_id")
     if not 0 <= act.turn <= TURN_MAX:
         raise InvalidArgument.of_field("turn", f"must be 0 to {TURN_MAX}")
@@ -332,7 +332,7 @@ def _order(
 
 def _named(table_id: str, request_id: str) -> str:
     """The table of a mutating call, its request id checked."""
-    check_request_id(request_id)
+    bind(request=check_request_id(request_id))
     return check_uuid(table_id, "table_id")
 
 

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from services.runtime.errors import ResourceExhausted
+from services.runtime.logs import bind, bound, trace_id
 from services.table.mailbox import (
     DEPTH,
     PER_PLAYER_MAX,
@@ -103,6 +104,43 @@ async def test_a_command_runs_although_nobody_waits_for_it() -> None:
     work.gate.set()
     await boxes.emptied()
     assert work.ran == ["done"]
+
+
+async def test_a_turn_has_the_ids_of_the_call_that_asked_for_it_and_of_no_other() -> None:
+    boxes, gate = Mailboxes(), asyncio.Event()
+    seen: dict[str, list[object]] = {}
+
+    async def work(name: str) -> None:
+        at_first = bound()
+        bind(hand=name)
+        await gate.wait()
+        # Whatever the turn starts belongs to the same call.
+        seen[name] = [at_first, trace_id(), await asyncio.create_task(ids_of_a_task())]
+
+    async def ids_of_a_task() -> dict[str, object]:
+        return bound()
+
+    async def call(name: str, **ids: str) -> None:
+        bind(**ids)
+        await boxes.submit("t", name, partial(work, name))
+
+    calls = [
+        asyncio.create_task(call("one", trace="t-1", request="r-1")),
+        asyncio.create_task(call("two", trace="t-2")),
+        asyncio.create_task(call("three")),
+    ]
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(*calls)
+    assert seen == {
+        "one": [
+            {"trace": "t-1", "request": "r-1"},
+            "t-1",
+            {"trace": "t-1", "request": "r-1", "hand": "one"},
+        ],
+        "two": [{"trace": "t-2"}, "t-2", {"trace": "t-2", "hand": "two"}],
+        "three": [{}, "", {"hand": "three"}],
+    }
 
 
 async def test_an_error_is_the_command_s_own() -> None:
