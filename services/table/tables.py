@@ -262,10 +262,14 @@ class Tables:
     ) -> bool:
         """What becomes of an old reservation: True if it was seated; else it is refused for good
         and goes back.
+
+        Raises NotFound (RESERVATION_UNKNOWN), FailedPrecondition (TABLE_DIFFERS, SITTING_DIFFERS)
+        for one that the ledger does not have for this table and sitting; nothing is changed then.
         """
+        found = await self._reserved(table_id, reservation_id, sitting_id)
         reservation = money.bytes_of(reservation_id)
         stored = await self._store.load(table_id)
-        if stored is None and await self._bury(table_id, reservation_id, sitting_id):
+        if stored is None and await self._bury(table_id, found):
             return False
 
         async def change(draft: Draft) -> bool:
@@ -551,21 +555,30 @@ class Tables:
             raise outcome.error()
         raise _too_early()
 
-    async def _bury(self, table_id: str, reservation_id: str, sitting_id: str) -> bool:
-        """Refuse a reservation for a table that never was; False if the table has appeared."""
+    async def _reserved(
+        self, table_id: str, reservation_id: str, sitting_id: str
+    ) -> wallet_pb2.Reservation:
+        """The reservation as the ledger has it, if it is for this table and sitting."""
         found: wallet_pb2.GetReservationResponse = await call(
             self._services.wallet.GetReservation,
             wallet_pb2.GetReservationRequest(reservation_id=reservation_id),
             timeout_s=RESERVE_TIMEOUT_S,
             attempts=RESERVE_ATTEMPTS,
         )
+        # An entry about a reservation of another table would be parked.
+        if found.reservation.table_id != table_id:
+            raise FailedPrecondition("TABLE_DIFFERS", "the reservation is for another table")
         if found.reservation.sitting_id != sitting_id:
             raise FailedPrecondition("SITTING_DIFFERS", "the reservation is for another sitting")
-        blob = tombstone(found.reservation.currency)
+        return found.reservation
+
+    async def _bury(self, table_id: str, found: wallet_pb2.Reservation) -> bool:
+        """Refuse a reservation for a table that never was; False if the table has appeared."""
+        blob = tombstone(found.currency)
         table = Table(table_id, None, blob)
         refused = Remembered(self._store.now_ms(), seated=False)
-        blob.remembered[money.bytes_of(reservation_id)] = refused
-        return await self._create(table, (money.release_of(table, reservation_id),)) is None
+        blob.remembered[money.bytes_of(found.reservation_id)] = refused
+        return await self._create(table, (money.release_of(table, found.reservation_id),)) is None
 
 
 def _too_early() -> Unavailable:

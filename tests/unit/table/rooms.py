@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
+from uuid import uuid4
 
 import grpc
 import msgspec
@@ -288,9 +289,25 @@ class FakeWallet(FakeService):
     async def on_GetReservation(  # noqa: N802
         self, request: wallet_pb2.GetReservationRequest
     ) -> wallet_pb2.GetReservationResponse:
+        if request.reservation_id not in self.reservations:
+            raise CallFailed(grpc.StatusCode.NOT_FOUND)
         return wallet_pb2.GetReservationResponse(
             reservation=self.reservations[request.reservation_id]
         )
+
+    def lost(self, table_id: str) -> tuple[str, str]:
+        """(reservation, sitting) of a pending reservation whose TakeSeat never came on."""
+        reservation, sitting = str(uuid4()), str(uuid4())
+        self.reservations[reservation] = wallet_pb2.Reservation(
+            reservation_id=reservation,
+            player_id="lola",
+            table_id=table_id,
+            sitting_id=sitting,
+            amount=200,
+            currency="EUR",
+            state=wallet_pb2.RESERVATION_STATE_PENDING,
+        )
+        return reservation, sitting
 
     async def on_GetRakeSchedule(  # noqa: N802
         self, request: wallet_pb2.GetRakeScheduleRequest

@@ -241,16 +241,39 @@ async def test_resolve_finds_what_is_seated_and_refuses_what_is_not() -> None:
     assert await room.tables.resolve_reservation(room.table_id, seated, sitting)
     await room.tables.leave(room.table_id, "anna")
     assert await room.tables.resolve_reservation(room.table_id, seated, sitting)
-    lost = str(uuid4())
+    lost, nobody = room.wallet.lost(room.table_id)
     for _ in range(2):
-        assert not await room.tables.resolve_reservation(room.table_id, lost, str(uuid4()))
+        assert not await room.tables.resolve_reservation(room.table_id, lost, nobody)
     assert [each for each in entries(room) if each[0] == "release"] == [("release", lost)]
+
+
+async def test_a_reservation_of_another_table_or_sitting_is_refused_and_changes_nothing() -> None:
+    room = await open_table()
+    await room.take_seat("anna", "r1")
+    elsewhere, there = room.wallet.lost(uuid7())
+    here, nobody = room.wallet.lost(room.table_id)
+    before, written = room.table.version, entries(room)
+    for reservation, sitting, kind, reason in (
+        (elsewhere, there, FailedPrecondition, "TABLE_DIFFERS"),
+        (here, there, FailedPrecondition, "SITTING_DIFFERS"),
+        (str(uuid4()), nobody, NotFound, ""),
+    ):
+        with pytest.raises(kind) as refused:
+            await room.tables.resolve_reservation(room.table_id, reservation, sitting)
+        assert reason in refused.value.reason
+    assert (room.table.version, entries(room)) == (before, written)
 
 
 async def test_a_resolved_reservation_is_not_seated_afterwards() -> None:
     room = await open_table()
     reservation = str(money.reservation_of("anna", room.table_id, "r1"))
     sitting = str(money.sitting_of("anna", room.table_id, "r1"))
+    room.wallet.reservations[reservation] = wallet_pb2.Reservation(
+        reservation_id=reservation,
+        table_id=room.table_id,
+        sitting_id=sitting,
+        state=wallet_pb2.RESERVATION_STATE_PENDING,
+    )
     assert not await room.tables.resolve_reservation(room.table_id, reservation, sitting)
     assert (await refusal(room, "anna", "r1")).reason == "RESERVATION_SPENT"
     assert not room.table.blob.seats
@@ -278,7 +301,7 @@ async def test_a_reservation_for_a_table_that_never_was_is_buried_and_released()
 async def test_remembered_reservations_are_forgotten_once_the_ledger_has_them() -> None:
     room = await open_table()
     for n in range(seats.REMEMBERED_MAX):
-        await room.tables.resolve_reservation(room.table_id, str(uuid4()), str(uuid4()))
+        await room.tables.resolve_reservation(room.table_id, *room.wallet.lost(room.table_id))
         assert len(room.table.blob.remembered) == n + 1
     assert (await refusal(room, "anna")).reason == "RESERVATIONS_FULL"
     # The oldest entry that waits is the first release, by a clock a little before ours.
