@@ -25,6 +25,7 @@ class Kind(IntEnum):
     CLOSING = 9
     REOPENING = 10
     PAYBACK = 11
+    RESOLUTION = 12
 
 
 class State(IntEnum):
@@ -102,6 +103,8 @@ class Parked(NamedTuple):
     entry_id: str
     table_id: str
     reason: str
+    content: bytes = b""
+    """As it came; only where escrow is inspected."""
 
 
 class Progress(NamedTuple):

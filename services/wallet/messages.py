@@ -166,8 +166,17 @@ def progress_message(progress: Progress) -> pb.Progress:
 
 
 def parked_messages(parked: Iterable[Parked]) -> list[pb.ParkedEntry]:
-    """Parked entries."""
-    return [pb.ParkedEntry(**each._asdict()) for each in parked]
+    """Parked entries, with their content where it was read."""
+    return [
+        pb.ParkedEntry(
+            seq=each.seq,
+            entry_id=each.entry_id,
+            table_id=each.table_id,
+            reason=each.reason,
+            content=pb.LedgerEntry.FromString(each.content) if each.content else None,
+        )
+        for each in parked
+    ]
 
 
 def escrow_messages(escrow: Iterable[SittingEscrow]) -> list[pb.SittingEscrow]:

@@ -13,9 +13,17 @@ from services.runtime.logs import logger
 from services.runtime.shards import shard_of
 from services.wallet import messages, pages
 from services.wallet.entries import Entry
-from services.wallet.ledger import closing, corrections, lookup, parked, rake_report, verify
+from services.wallet.ledger import (
+    closing,
+    corrections,
+    lookup,
+    parked,
+    rake_report,
+    resolution,
+    verify,
+)
 from services.wallet.ledger.rake_report import Grouping
-from services.wallet.money import check_change, check_currency
+from services.wallet.money import AMOUNT_MAX, check_change, check_currency
 from services.wallet.opening import LedgerDatabase
 
 REASON_MAX: Final = 256
@@ -145,6 +153,28 @@ class OperatorMethods:
         )
         logger.warning("parked_resolved", table=resolved.table_id, entry=entry_id, by=who)
         return pb.ResolveParkedEntryResponse(entry=messages.held_message(resolved))
+
+    async def RecordResolution(  # noqa: N802
+        self, request: pb.RecordResolutionRequest, _context: Context
+    ) -> pb.RecordResolutionResponse:
+        table_id = check_uuid(request.table_id, "table_id")
+        for field in ("epoch", "applied_seq"):
+            if not 0 <= getattr(request, field) <= AMOUNT_MAX:
+                raise InvalidArgument.of_field(field, f"must be 0 to {AMOUNT_MAX}", "BAD_PLACE")
+        settled = resolution.Resolution(
+            request_id=check_request_id(request.request_id),
+            table_id=table_id,
+            epoch=request.epoch,
+            applied_seq=request.applied_seq,
+            reason=check_reason(request.reason),
+            made_by=current_caller().subject,
+        )
+        shard = shard_of(table_id, self._shards)
+        done = await resolution.record(await self._ledger.opened(), shard, settled)
+        logger.warning(
+            "difference_resolved", table=table_id, transfer=done.transfer_id, by=settled.made_by
+        )
+        return pb.RecordResolutionResponse(transfer_id=done.transfer_id)
 
     async def VerifyLedger(  # noqa: N802
         self, request: pb.VerifyLedgerRequest, _context: Context

@@ -209,6 +209,12 @@ class WalletServicer(OperatorMethods, wallet_pb2_grpc.WalletServiceServicer):
             logger.warning("escrow_paid_back", shard=shard, paid=len(paid), held=len(held))
         return pb.PayBackEscrowResponse(paid_sitting_ids=paid, held_sitting_ids=held)
 
+    async def ListCurrencies(  # noqa: N802
+        self, _request: pb.ListCurrenciesRequest, _context: Context
+    ) -> pb.ListCurrenciesResponse:
+        found = await totals.currencies(await self._ledger.opened())
+        return pb.ListCurrenciesResponse(currencies=found)
+
     async def GetTotals(  # noqa: N802
         self, request: pb.GetTotalsRequest, _context: Context
     ) -> pb.GetTotalsResponse:

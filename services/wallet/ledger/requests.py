@@ -17,6 +17,7 @@ REVERSE: Final = 5
 CLOSE: Final = 6
 REOPEN: Final = 7
 PAY_BACK: Final = 8
+RESOLVE: Final = 9
 
 
 class Asked(NamedTuple):

@@ -174,7 +174,7 @@ async def _escrow(connection: Connection, shard: int) -> list[SittingEscrow]:
 
 async def _parked(connection: Connection, shard: int) -> list[Parked]:
     cursor = await connection.execute(
-        "SELECT seq, entry_id::text, table_id, reason FROM parked"
+        "SELECT seq, entry_id::text, table_id, reason, content FROM parked"
         " WHERE shard = %s AND resolved IS NULL ORDER BY epoch, seq",
         (shard,),
     )

@@ -27,6 +27,15 @@ class Totals(NamedTuple):
     """0 in a sound ledger."""
 
 
+async def currencies(database: Database) -> list[str]:
+    """ISO 4217 codes of every currency in which there is an account, ascending."""
+
+    async def work(connection: Connection) -> list[str]:
+        return [row[0] for row in await (await connection.execute(_CURRENCIES)).fetchall()]
+
+    return await database.snapshot(work)
+
+
 async def totals(database: Database, currency: str) -> Totals:
     """All of one moment: deposits - withdrawals = players + escrow + house in a sound ledger.
 
@@ -57,6 +66,19 @@ async def _read(database: Database, query: str, currency: str) -> Totals:
 
     return await database.snapshot(work)
 
+
+_CURRENCIES: Final = """
+WITH RECURSIVE found (currency) AS (
+    (SELECT currency FROM accounts ORDER BY currency LIMIT 1)
+    UNION ALL
+    SELECT (
+        SELECT currency FROM accounts WHERE currency > found.currency ORDER BY currency LIMIT 1
+    )
+    FROM found WHERE found.currency IS NOT NULL
+)
+SELECT currency FROM found WHERE currency IS NOT NULL
+"""
+"""From one to the next by the index, however many accounts there are."""
 
 _FROM_SUMS: Final = f"""
 WITH head AS (
