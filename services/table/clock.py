@@ -16,7 +16,7 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table import views
 from services.table.draft import Draft
-from services.table.state import RunningHand
+from services.table.state import RunningHand, Table
 
 GRACE_MS: Final = 250
 """A time-out is committed only this long after the deadline: a tie goes to the player."""
@@ -39,6 +39,20 @@ for _service in ("shuffler", "wallet", "showdown"):
     # What never happened is 0, not absent: a rule that looks for it finds it.
     for _why in ("away", "fault"):
         WAITS.labels(_service, _why)
+
+
+def due_ms(table: Table) -> int:
+    """When the sweep must look at the table, Redis time: the earliest of all that waits for a
+    time; 0 for nothing. The one place that puts the parts together.
+    """
+    parts = (step_ms(table),)
+    return min((each for each in parts if each), default=0)
+
+
+def step_ms(table: Table) -> int:
+    """When the hand, or the beginning of the next, is due; 0 for never."""
+    grace_ms = GRACE_MS if table.clock_runs else 0
+    return table.blob.due_ms + grace_ms
 
 
 async def excuse(draft: Draft, players: Collection[str]) -> None:

@@ -431,18 +431,17 @@ class Tables:
         raise _too_early()
 
     def _commit_of(self, draft: Draft) -> tuple[Commit, dict[str, bytes]]:
-        table, blob = draft.table, draft.table.blob
+        table = draft.table
         table.check()
         frames = views.updates(
             table.table_id, draft.version, draft.now_ms, draft.happened, draft.joined
         )
-        deadline_ms = blob.due_ms + clock.GRACE_MS if table.clock_runs else blob.due_ms
         commit = Commit(
             table_id=table.table_id,
             expected=table.stored,
             blob=table.encode(),
             event=_pack(frames),
-            deadline_ms=deadline_ms or None,
+            deadline_ms=clock.due_ms(table) or None,
             outbox=[entry.item(draft.now_ms) for entry in draft.outbox],
             lobby=views.summary(table).SerializeToString() if draft.lobby else None,
             not_before_ms=draft.not_before_ms,
