@@ -35,8 +35,6 @@ STORES: Final = ("valkey", "broker", "postgres")
 CALLERS: Final = (*TABLE_REPLICAS, "settlement-worker", "settlement-beat")
 """Processes that call others and so need a token."""
 METRICS: Final = tuple(name for name, (_, metrics) in PORTS.items() if metrics)
-CURRENCIES: Final = "EUR,USD,XTS"
-"""Checked by the reconciler."""
 
 
 def home_folder() -> Path:
@@ -274,7 +272,6 @@ class Room:
     def _settlement_env(self) -> dict[str, str]:
         return {
             "BROKER_URL": valkey_url(self._port("broker"), self.keys.password("broker")),
-            "CURRENCIES": CURRENCIES,
             "SMTP_ADDRESS": self.address("smtp"),
         }
 

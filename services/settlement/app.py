@@ -123,11 +123,11 @@ class Works:
             if ours:
                 self._reconciler().reservations()
 
-    def ledger(self, currency: str) -> None:
-        """Check the sums over the whole ledger in one currency."""
-        with self._one_at_a_time(triggers.LEDGER, f"ledger-{_code(currency)}") as ours:
+    def ledger(self) -> None:
+        """Check the sums over the whole ledger in every currency."""
+        with self._one_at_a_time(triggers.LEDGER, "ledger") as ours:
             if ours:
-                self._reconciler().ledger(currency)
+                self._reconciler().ledger()
 
     def mails(self) -> None:
         """Send the hands that were asked for; one child at most waits for the mail server."""
@@ -166,9 +166,3 @@ def _number(shard: Any) -> int:
     if type(shard) is not int or shard < 0:
         raise ValueError("a trigger names a shard by its number")
     return shard
-
-
-def _code(currency: Any) -> str:
-    if not (isinstance(currency, str) and currency.isascii() and currency.isalpha()):
-        raise ValueError("a trigger names a currency by its code")
-    return currency

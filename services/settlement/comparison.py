@@ -1,22 +1,29 @@
-"""Compares the money at tables with their escrow in the ledger, sitting by sitting.
+"""Compares the money at tables with the ledger, sitting by sitting.
 
-stack + chips in the running hand = posted escrow + what the outbox holds beyond `applied_seq`.
+stack + chips in the running hand + held top-ups = posted escrow + what parked entries and the
+outbox beyond `applied_seq` would do to it + pending reservations of held top-ups.
 Pure: what was read goes in, differences come out.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from doorcard.table.v1.internal_pb2 import InspectMoneyResponse
 from doorcard.wallet.v1.wallet_pb2 import InspectEscrowResponse, LedgerEntry, Reservation
 
-Differences = dict[str, dict[str, int]]
-"""table id -> sitting id -> money at the table less money in the ledger, minor units, never 0."""
+
+class Place(NamedTuple):
+    """Whose money it is: one sitting's, in one currency."""
+
+    table_id: str
+    currency: str
+    """ISO 4217 code."""
+    sitting_id: str
 
 
-def waiting(money: InspectMoneyResponse, ledger: InspectEscrowResponse) -> list[LedgerEntry]:
-    """Entries that were committed at the tables and not yet applied in the ledger's snapshot."""
-    return [entry for entry in money.entries if entry.seq > ledger.progress.applied_seq]
+Differences = dict[Place, int]
+"""Money at the table less money in the ledger, minor units, never 0."""
 
 
 def comparable(money: InspectMoneyResponse, ledger: InspectEscrowResponse) -> bool:
@@ -29,8 +36,15 @@ def comparable(money: InspectMoneyResponse, ledger: InspectEscrowResponse) -> bo
     return (
         progress.epoch == money.epoch
         and progress.applied_seq <= money.last_seq
-        and [entry.seq for entry in waiting(money, ledger)] == list(between)
+        and [entry.seq for entry in _waiting(money, ledger)] == list(between)
     )
+
+
+def unapplied(money: InspectMoneyResponse, ledger: InspectEscrowResponse) -> list[LedgerEntry]:
+    """Entries that were committed at the tables and are not applied in the ledger's snapshot:
+    those that are parked, and those that wait in the outbox.
+    """
+    return [each.content for each in ledger.parked] + _waiting(money, ledger)
 
 
 def differences(
@@ -38,38 +52,51 @@ def differences(
     ledger: InspectEscrowResponse,
     reservations: Mapping[str, Reservation],
 ) -> Differences:
-    """By table and sitting, where they differ.
+    """Where they differ.
 
-    reservations: those that the waiting entries commit, by id; one that is missing counts as
-    nothing. Tables with parked entries are left out: what those would have done is not known, and
-    they are paused anyway.
+    reservations: those that the unapplied entries commit, by id; one that is missing counts as
+    nothing.
     """
-    parked = {each.table_id for each in ledger.parked}
-    found: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    found: Counter[Place] = Counter()
     for table in money.tables:
         for sitting in table.sittings:
-            found[table.table_id][sitting.sitting_id] += sitting.amount
+            found[Place(table.table_id, table.currency, sitting.sitting_id)] += sitting.amount
+        for top_up in table.held:
+            found[Place(table.table_id, table.currency, top_up.sitting_id)] += top_up.amount
     for escrow in ledger.escrow:
-        found[escrow.table_id][escrow.sitting_id] -= escrow.amount
-    for entry in waiting(money, ledger):
+        found[Place(escrow.table_id, escrow.currency, escrow.sitting_id)] -= escrow.amount
+    entries = unapplied(money, ledger)
+    for entry in entries:
         for sitting_id, amount in _effects(entry, reservations):
-            found[entry.table_id][sitting_id] -= amount
-    return {
-        table_id: nonzero
-        for table_id, sittings in found.items()
-        if table_id not in parked
-        and (nonzero := {each: amount for each, amount in sittings.items() if amount})
-    }
+            found[Place(entry.table_id.lower(), entry.currency, sitting_id)] -= amount
+    held = {each.reservation_id for table in money.tables for each in table.held}
+    held -= {entry.commit.reservation_id for entry in entries}
+    for each in ledger.pending:
+        if each.reservation_id in held:
+            found[Place(each.table_id, each.currency, each.sitting_id)] -= each.amount
+    return {place: amount for place, amount in found.items() if amount}
+
+
+def by_table(found: Differences) -> dict[tuple[str, str], int]:
+    """(table id, currency) -> sum of its differences without their signs."""
+    sums: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for place, amount in found.items():
+        sums[place.table_id, place.currency] += abs(amount)
+    return dict(sums)
 
 
 def size(found: Differences) -> int:
-    """Sum of the absolute differences."""
-    return sum(abs(amount) for sittings in found.values() for amount in sittings.values())
+    """Sum of the differences without their signs."""
+    return sum(map(abs, found.values()))
+
+
+def _waiting(money: InspectMoneyResponse, ledger: InspectEscrowResponse) -> list[LedgerEntry]:
+    return [entry for entry in money.entries if entry.seq > ledger.progress.applied_seq]
 
 
 def _effects(
     entry: LedgerEntry, reservations: Mapping[str, Reservation]
-) -> Iterable[tuple[str, int]]:
+) -> Iterator[tuple[str, int]]:
     """What an entry will do to posted escrow: (sitting id, signed amount)."""
     match entry.WhichOneof("entry"):
         case "commit":
@@ -81,3 +108,8 @@ def _effects(
                 yield net.sitting_id, net.amount
         case "cash_out":
             yield entry.cash_out.sitting_id, -entry.cash_out.amount
+
+
+def committed(entries: Iterable[LedgerEntry]) -> set[str]:
+    """Reservations that the entries commit."""
+    return {each.commit.reservation_id for each in entries if each.WhichOneof("entry") == "commit"}

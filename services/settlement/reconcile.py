@@ -3,24 +3,25 @@
 It never corrects anything silently: a table whose money differs waits for an operator.
 """
 
-import time
+import random
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Final
 
 from doorcard.table.v1 import internal_pb2
 from doorcard.wallet.v1 import wallet_pb2
 
 from services.runtime.clock import monotonic_s
-from services.runtime.errors import DoorcardError, NotFound, Unavailable
+from services.runtime.errors import DoorcardError
 from services.runtime.ids import uuid7
 from services.runtime.logs import logger
-from services.settlement import comparison, meters
+from services.settlement import comparison, measuring, meters
 from services.settlement.comparison import Differences
 from services.settlement.peers import Peers
 
-READINGS_MAX: Final = 3
-"""Times that tables and ledger are read until the two belong together."""
+TOLD_MAX: Final = 20
+"""Differences of a shard that go into the log, each time."""
 RESERVATIONS_PAGE: Final = 100
 BUDGET_S: Final = 10.0
 """For one round of old reservations; what is left over is there in the next one."""
@@ -39,95 +40,77 @@ class Reconciler:
         self._reservation_age = timedelta(seconds=reservation_age_s)
 
     def shard(self, shard: int) -> Differences:
-        """Compare a shard's tables with their escrow; pause those with a confirmed difference.
+        """Compare a shard's tables with the ledger; pause those with a confirmed difference.
 
         Also pauses, again if need be, every table with parked entries. Returns the confirmed
         differences. Raises DoorcardError.
         """
-        found = self._measure(shard)
-        if found:
-            time.sleep(self._confirm_s)
-            again = self._measure(shard)
-            found = {table: each for table, each in found.items() if again.get(table) == each}
+        measured = measuring.confirmed(self._peers, shard, self._confirm_s)
+        found = measured.differences
+        meters.PARKED_NOW.labels(str(shard)).set(sum(measured.parked.values()))
         meters.DIFFERENCE.labels(str(shard)).set(comparison.size(found))
-        for table_id, sittings in found.items():
+        for place, amount in islice(found.items(), TOLD_MAX):
             logger.error(
                 "reconciliation_difference",
-                table=table_id,
-                sittings=len(sittings),
-                amount=sum(sittings.values()),
+                table=place.table_id,
+                sitting=place.sitting_id,
+                currency=place.currency,
+                amount=amount,
+                epoch=measured.epoch,
+                seq=measured.applied_seq,
             )
-        self._pause(found, "its chips differ from its escrow")
+        self._pause({place.table_id for place in found}, "its chips differ from its escrow")
+        self._pause(measured.parked, "an entry of this table could not be applied to the ledger")
         return found
 
     def reservations(self) -> int:
-        """Put old pending reservations to their tables, which seat or release them; how many."""
+        """Put old pending reservations to their tables, which seat or release them; how many.
+
+        A table that fails is not asked again in this round, and each page is gone through in an
+        order of its own, so that tables that hang keep nobody else's money waiting for ever.
+        """
         request = wallet_pb2.ListReservationsRequest(page_size=RESERVATIONS_PAGE)
         request.created_before.FromDatetime(datetime.now(UTC) - self._reservation_age)
         until_s = monotonic_s() + BUDGET_S
         resolved = 0
+        failing: set[str] = set()
         while True:
             page = self._peers.call(self._peers.wallet.ListReservations, request)
-            for reservation in page.reservations:
+            old = list(page.reservations)
+            for reservation in random.sample(old, len(old)):
                 if monotonic_s() > until_s:
                     return resolved
-                resolved += self._resolve(reservation)
+                if reservation.table_id in failing:
+                    continue
+                if self._resolve(reservation):
+                    resolved += 1
+                else:
+                    failing.add(reservation.table_id)
             request.page_token = page.next_page_token
             if not page.next_page_token:
                 return resolved
 
-    def ledger(self, currency: str) -> int:
-        """Check the sums over the whole ledger; deposits less everything that there is of them."""
-        request = wallet_pb2.GetTotalsRequest(currency=currency)
-        total = self._peers.call(self._peers.wallet.GetTotals, request)
-        held = total.players + total.escrow + total.house
-        difference = total.deposits - total.withdrawals - held
-        meters.LEDGER_DIFFERENCE.labels(currency, "sum").set(difference)
-        meters.LEDGER_DIFFERENCE.labels(currency, "balances").set(total.balance_difference)
-        for account in ("players", "escrow", "house", "rake"):
-            meters.BALANCES.labels(currency, account).set(getattr(total, account))
-        if difference or total.balance_difference:
-            logger.error(
-                "ledger_difference",
-                currency=currency,
-                difference=difference,
-                balance_difference=total.balance_difference,
-            )
-        return difference
+    def ledger(self) -> dict[str, int]:
+        """Check the sums over the whole ledger, in every currency that it has.
 
-    def _measure(self, shard: int) -> Differences:
-        """One measurement. Raises Unavailable if the two could not be read together."""
-        tables = internal_pb2.InspectMoneyRequest(shard=shard)
-        escrow = wallet_pb2.InspectEscrowRequest(shard=shard)
-        for _ in range(READINGS_MAX):
-            # Tables first: what the ledger applies after that is still in the outbox as read.
-            money = self._peers.call(self._peers.tables.InspectMoney, tables)
-            ledger = self._peers.call(self._peers.wallet.InspectEscrow, escrow)
-            self._parked(shard, ledger)
-            if comparison.comparable(money, ledger):
-                waiting = comparison.waiting(money, ledger)
-                return comparison.differences(money, ledger, self._committed_by(waiting))
-        raise Unavailable("NOT_COMPARABLE", "tables and ledger could not be read together")
-
-    def _parked(self, shard: int, ledger: wallet_pb2.InspectEscrowResponse) -> None:
-        meters.PARKED_NOW.labels(str(shard)).set(len(ledger.parked))
-        tables = {each.table_id for each in ledger.parked}
-        self._pause(tables, "an entry of this table could not be applied to the ledger")
-
-    def _committed_by(
-        self, entries: Iterable[wallet_pb2.LedgerEntry]
-    ) -> dict[str, wallet_pb2.Reservation]:
+        Returns the currencies whose deposits are not what there is of them, with the difference.
+        """
         found = {}
-        for entry in entries:
-            if entry.WhichOneof("entry") == "commit":
-                request = wallet_pb2.GetReservationRequest(
-                    reservation_id=entry.commit.reservation_id
+        for currency in measuring.currencies(self._peers):
+            sums = measuring.sums(self._peers, currency)
+            meters.LEDGER_DIFFERENCE.labels(currency, "sum").set(sums.difference)
+            meters.LEDGER_DIFFERENCE.labels(currency, "balances").set(sums.balance_difference)
+            for account in ("players", "escrow", "house", "rake"):
+                meters.BALANCES.labels(currency, account).set(getattr(sums.totals, account))
+            if sums.difference or sums.balance_difference:
+                logger.error(
+                    "ledger_difference",
+                    currency=currency,
+                    difference=sums.difference,
+                    balance_difference=sums.balance_difference,
                 )
-                try:
-                    answer = self._peers.call(self._peers.wallet.GetReservation, request)
-                except NotFound:
-                    continue
-                found[request.reservation_id] = answer.reservation
+            if sums.difference:
+                found[currency] = sums.difference
         return found
 
     def _pause(self, table_ids: Iterable[str], reason: str) -> None:
@@ -151,7 +134,6 @@ class Reconciler:
         try:
             answer = self._peers.call(self._peers.tables.ResolveReservation, request)
         except DoorcardError as error:
-            # One table that does not answer keeps nobody else's money waiting.
             meters.FAULTS.labels("resolve", error.reason).inc()
             logger.warning(
                 "reservation_unresolved", table=reservation.table_id, reason=error.reason

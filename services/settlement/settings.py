@@ -1,11 +1,11 @@
 """Settings of the settlement's two processes, worker and beat."""
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from services.runtime.listen import split_listen
-from services.runtime.settings import Addresses, ServiceSettings, default_address
+from services.runtime.settings import ServiceSettings, default_address
 
 WORKERS_MIN: Final = 3
 """Mails and the reconciler keep one child each busy at most: one is always left to drain."""
@@ -18,9 +18,6 @@ class SettlementSettings(ServiceSettings):
     broker_url: SecretStr = Field(default=SecretStr(""))
     """URL of the broker, a Redis of settlement's own (`BROKER_SCHEMES`). Default from `PORTS`."""
 
-    currencies: Addresses = ("XTS",)
-    """ISO 4217 codes whose sums over the whole ledger are checked, separated by commas."""
-
     rpc_timeout_seconds: float = Field(default=5.0, gt=0, le=10)
     """Deadline of one call to table, wallet or history."""
 
@@ -31,21 +28,6 @@ class SettlementSettings(ServiceSettings):
         if not url.startswith(BROKER_SCHEMES):
             raise ValueError(f"must begin with one of {', '.join(BROKER_SCHEMES)}")
         return SecretStr(url)
-
-    @field_validator("currencies", mode="before")
-    @classmethod
-    def _codes(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
-
-    @field_validator("currencies", mode="after")
-    @classmethod
-    def _three_letters(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for code in value:
-            if not (len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()):
-                raise ValueError(f"{code!r} is not an ISO 4217 code")
-        return value
 
 
 class WorkerSettings(SettlementSettings):

@@ -53,6 +53,6 @@ def schedule(settings: BeatSettings, shards: int) -> dict[str, dict[str, Any]]:
         Trigger(MAILS, settings.mails_every_seconds),
         *(Trigger(RECONCILE, reconcile_s, (shard,)) for shard in range(shards)),
         Trigger(RESERVATIONS, reconcile_s),
-        *(Trigger(LEDGER, reconcile_s, (currency,)) for currency in settings.currencies),
+        Trigger(LEDGER, reconcile_s),
     ]
     return {"-".join(map(str, (each.task, *each.args))): each.entry() for each in triggers}

@@ -20,7 +20,7 @@ from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 
 from services.runtime.clock import now_ms, timestamp
 from services.runtime.errors import DoorcardError, FailedPrecondition, NotFound, Unavailable
-from services.runtime.ids import uuid7
+from services.runtime.ids import check_uuid, uuid7
 from tests import hand_records
 
 EPOCH = 1
@@ -53,6 +53,10 @@ class FakeTables(internal_pb2_grpc.TableInternalServiceServicer):
     paused: list[tuple[str, str]] = field(default_factory=list)
     """(table, request id) of every pause that was asked for."""
     money: dict[str, dict[str, int]] = field(default_factory=dict)
+    held: dict[str, list[internal_pb2.HeldTopUp]] = field(default_factory=dict)
+    """table -> top-ups that wait on its seats."""
+    asked: list[str] = field(default_factory=list)
+    """Tables that were asked to resolve something."""
     resolved: list[str] = field(default_factory=list)
     seated: set[str] = field(default_factory=set)
     closed: set[int] = field(default_factory=set)
@@ -124,6 +128,7 @@ class FakeTables(internal_pb2_grpc.TableInternalServiceServicer):
     def ResolveReservation(
         self, request: Any, _context: Any
     ) -> internal_pb2.ResolveReservationResponse:
+        self.asked.append(request.table_id)
         if request.table_id in self.away.services:
             raise Unavailable("SHARD_CLOSED", "closed")
         self.resolved.append(request.reservation_id)
@@ -143,6 +148,7 @@ class FakeTables(internal_pb2_grpc.TableInternalServiceServicer):
                             internal_pb2.SittingMoney(sitting_id=sitting, amount=amount)
                             for sitting, amount in sittings.items()
                         ],
+                        held=self.held.get(table_id, []),
                     )
                     for table_id, sittings in self.money.items()
                 ],
@@ -163,7 +169,8 @@ class FakeWallet(wallet_pb2_grpc.WalletServiceServicer):
     )
     escrow: list[wallet_pb2.SittingEscrow] = field(default_factory=list)
     reservations: dict[str, wallet_pb2.Reservation] = field(default_factory=dict)
-    totals: wallet_pb2.GetTotalsResponse = field(default_factory=wallet_pb2.GetTotalsResponse)
+    totals: dict[str, wallet_pb2.GetTotalsResponse] = field(default_factory=dict)
+    """By currency."""
     before_inspection: Callable[[], None] = lambda: None
     lock: Any = field(default_factory=threading.RLock)
 
@@ -201,6 +208,7 @@ class FakeWallet(wallet_pb2_grpc.WalletServiceServicer):
                         entry_id=entry.entry_id,
                         table_id=entry.table_id,
                         reason="SUM_NOT_ZERO",
+                        content=entry,
                     )
                     self.parked[request.shard].append(each)
                     parked.append(each)
@@ -215,9 +223,15 @@ class FakeWallet(wallet_pb2_grpc.WalletServiceServicer):
                 progress=self.progress(request.shard),
                 escrow=self.escrow,
                 parked=self.parked[request.shard],
+                pending=[
+                    each
+                    for each in self.reservations.values()
+                    if each.state == wallet_pb2.RESERVATION_STATE_PENDING
+                ],
             )
 
     def GetReservation(self, request: Any, _context: Any) -> wallet_pb2.GetReservationResponse:
+        check_uuid(request.reservation_id, "reservation_id")
         found = self.reservations.get(request.reservation_id)
         if found is None:
             raise NotFound("RESERVATION_NOT_FOUND", "none")
@@ -235,7 +249,10 @@ class FakeWallet(wallet_pb2_grpc.WalletServiceServicer):
         return wallet_pb2.ListReservationsResponse(reservations=page, next_page_token=more)
 
     def GetTotals(self, request: Any, _context: Any) -> wallet_pb2.GetTotalsResponse:
-        return self.totals
+        return self.totals[request.currency]
+
+    def ListCurrencies(self, _request: Any, _context: Any) -> wallet_pb2.ListCurrenciesResponse:
+        return wallet_pb2.ListCurrenciesResponse(currencies=sorted(self.totals))
 
     def GetRoomSettings(self, _request: Any, _context: Any) -> wallet_pb2.GetRoomSettingsResponse:
         self.away.check("wallet")

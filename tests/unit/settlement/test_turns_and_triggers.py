@@ -49,11 +49,11 @@ def test_each_process_gets_a_thing_of_its_own() -> None:
 
 
 def test_every_shard_is_drained_and_reconciled_and_triggers_expire() -> None:
-    schedule = triggers.schedule(BeatSettings(currencies=("XTS", "EUR")), shards=3)
+    schedule = triggers.schedule(BeatSettings(), shards=3)
     drains = [each["args"] for each in schedule.values() if each["task"] == triggers.DRAIN]
     assert drains == [(0,), (1,), (2,)]
     assert sum(each["task"] == triggers.RECONCILE for each in schedule.values()) == 3
-    assert sum(each["task"] == triggers.LEDGER for each in schedule.values()) == 2
+    assert sum(each["task"] == triggers.LEDGER for each in schedule.values()) == 1
     for each in schedule.values():
         assert each["options"]["expires"] >= each["schedule"]
         assert each["options"]["queue"] == triggers.QUEUES[each["task"]]
@@ -86,7 +86,6 @@ def test_a_trigger_that_names_no_shard_is_refused(tmp_path: Path, shard: object)
     "bad",
     [
         {"broker_url": "amqp://here"},
-        {"currencies": ("euro",)},
         {"smtp_address": "nowhere"},
         {"smtp_username": "me"},
         {"mail_from": "nobody"},
