@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from doorcard.shuffler.v1 import shuffler_pb2
 from doorcard.table.v1 import table_pb2
@@ -19,6 +19,7 @@ from services.runtime.metrics import ACTION_DURATION
 from services.table import views
 from services.table.money import Entry
 from services.table.state import Table, placed
+from services.table.times import STANDARD, SeatTimes
 
 SERVICE_TIMEOUT_S: Final = 0.25
 """For a call of another service while a command holds its table."""
@@ -59,6 +60,15 @@ class Services:
     shuffler: Shuffler
     showdown: Showdown
     wallet: Wallet
+
+
+class Moved(NamedTuple):
+    """A player who left the table for a seat that is kept for him at another."""
+
+    player_id: str
+    to_table_id: str
+    amount: int
+    """What he left with, minor units."""
 
 
 class Stopwatch:
@@ -119,6 +129,9 @@ class Draft:
     """What is counted and logged of it then; a change made anew is told once."""
     go_on: bool = False
     """After the commit the hand goes on at once, by a second one: a deck's root is out first."""
+    moved: list[Moved] = field(default_factory=list)
+    """Who left for another table; it learns after the commit what he brings."""
+    times: SeatTimes = STANDARD
 
     @property
     def version(self) -> int:
@@ -133,6 +146,11 @@ class Draft:
     def tell(self, **event: Any) -> None:
         """Something happened at the table; the argument is a field of `TableEvent`."""
         self.happened.append(views.Told(table_pb2.TableEvent(**event)))
+        self.changed = True
+
+    def tell_player(self, player_id: str, **event: Any) -> None:
+        """Something happened that only he learns; the argument is a field of `TableEvent`."""
+        self.happened.append(views.Told(None, player_id, table_pb2.TableEvent(**event)))
         self.changed = True
 
     def tell_seat(self, number: int) -> None:

@@ -8,7 +8,7 @@ import hashlib
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +21,7 @@ from services.game.rulebook import Rulebook, Stake
 from services.runtime.errors import AlreadyExists
 from services.table.stored import Stored
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """Raised with every change of the structs below; a blob of a higher one is never overwritten."""
 EPOCH_MASK: Final = (1 << 32) - 1
 """The part of a version that counts within an epoch of its shard."""
@@ -45,6 +45,21 @@ class SeatStatus(IntEnum):
     LEAVING = 3
 
 
+class SeatFlag(IntFlag):
+    """What a seat does by itself, and where it stands before the next hand."""
+
+    ASKED_ANTE = 1
+    """Its player confirms each ante (docs/rules.md, 1); off: antes are posted without asking."""
+    CONFIRMED = 2
+    """He is in for the next hand."""
+    ASKED = 4
+    """He was asked whether he is, and has not answered."""
+    OUT_NEXT = 8
+    """He sits out when the hand is over."""
+    SHOWS_BEATEN = 16
+    """His beaten hands are shown, also where he may muck them."""
+
+
 class Config(msgspec.Struct, frozen=True, array_like=True):
     """What a table is; fixed when it is created."""
 
@@ -63,6 +78,15 @@ class Config(msgspec.Struct, frozen=True, array_like=True):
     """From the end of a hand to the start of the next."""
     request_digest: bytes
     """Of the request that created it: a repeat with other content is told from a repeat."""
+
+
+class Held(msgspec.Struct, array_like=True):
+    """A top-up that waits for the next deal; its money is reserved and not yet the table's."""
+
+    reservation: bytes
+    """UUID."""
+    amount: int
+    """Minor units."""
 
 
 class Seat(msgspec.Struct, array_like=True):
@@ -87,6 +111,15 @@ class Seat(msgspec.Struct, array_like=True):
     """(`digest` of an accepted request, low half of the version that took it), oldest first."""
     asked: bytes = b""
     """`digest` of the TakeSeat that took it."""
+    held: Held | None = None
+    flags: int = 0
+    """Of `SeatFlag`."""
+    missed: int = 0
+    """Hands in a row that he was not dealt into."""
+    freed_at_ms: int = 0
+    """When he loses the seat unless he plays again by then; 0 while he plays."""
+    moves_to: bytes = b""
+    """UUID of the table that he leaves for when the hand is over; empty for none."""
 
     @property
     def sitting_id(self) -> str:
@@ -97,6 +130,21 @@ class Seat(msgspec.Struct, array_like=True):
     def reservation_id(self) -> str:
         """The reservation's id as text."""
         return str(uuid.UUID(bytes=self.reservation))
+
+
+    def taken_at(self, request: bytes, version: int) -> int:
+        """The version that took a request (`digest`) of his; 0 if none of his last few is it.
+
+        version: the table's now. Raises AlreadyExists (ID_REUSED).
+        """
+        for known, low in self.recent:
+            if is_repeat(known, request):
+                return version & ~EPOCH_MASK | low
+        return 0
+
+    def remember(self, request: bytes, version: int) -> None:
+        """The request is taken by this version."""
+        self.recent = [*self.recent[1 - RECENT_MAX :], (request, version & EPOCH_MASK)]
 
 
 class Deck(msgspec.Struct, array_like=True):
@@ -123,6 +171,17 @@ class RunningHand(msgspec.Struct, array_like=True):
     """`Hand.inputs`."""
     renewals: int = 0
     """Full new clocks that the present decision was given because of our own delays."""
+    chosen: dict[int, tuple[int, int]] = {}
+    """By seat: an action chosen beforehand (`PreAction.Kind`) and the street it is for."""
+
+
+class LastHand(msgspec.Struct, array_like=True):
+    """What may still be shown of a hand that is over."""
+
+    hand_id: bytes
+    """UUID."""
+    cards: dict[int, tuple[bytes, bytes]]
+    """By seat, of who need not show but may: his sitting (UUID) and his cards, 0..51."""
 
 
 class Remembered(msgspec.Struct, array_like=True):
@@ -136,6 +195,41 @@ class Remembered(msgspec.Struct, array_like=True):
     """When it was seen that the ledger has that entry; 0 while it may not have it."""
     player: bytes = b""
     """`player_digest` of who reserved it; empty where it is not known."""
+
+
+class Waiter(msgspec.Struct, array_like=True):
+    """Somebody who waits for a seat, or for whom one is kept."""
+
+    player_id: str
+    name: str
+    seat: int = -1
+    """The seat that is kept for him; -1 for none yet."""
+    until_ms: int = 0
+    """How long it is kept, Redis time."""
+    brings: int = 0
+    """The buy-in he must come with, minor units: what he left another table with. 0: as the stake
+    allows. -1: not known before his hand there is over.
+    """
+
+
+class Left(msgspec.Struct, array_like=True):
+    """Who left with more than the least buy-in, and has to bring it back if he comes again soon."""
+
+    player: bytes
+    """`player_digest`."""
+    amount: int
+    """Minor units."""
+    until_s: int
+    """Unix time."""
+
+
+class Rebuild(msgspec.Struct, array_like=True):
+    """That a table was made anew from the ledger, because what the store had of it was lost."""
+
+    at_ms: int
+    """Redis time."""
+    hand_id: str
+    """The hand that was in progress and is void; empty for none."""
 
 
 class Blob(msgspec.Struct, array_like=True):
@@ -160,6 +254,16 @@ class Blob(msgspec.Struct, array_like=True):
     remembered: dict[bytes, Remembered] = {}
     """By reservation (UUID)."""
     hand: RunningHand | None = None
+    waiting: list[Waiter] = []
+    """First come, first served; those with an offer among them."""
+    left: list[Left] = []
+    """Oldest first."""
+    asked_until_ms: int = 0
+    """How long the next hand waits for players to confirm their antes."""
+    hidden: LastHand | None = None
+    """The last hand, while its players may show what they kept hidden of it."""
+    rebuilt: Rebuild | None = None
+    """The last time that it was; None for never."""
 
 
 class Played(NamedTuple):
@@ -280,19 +384,31 @@ class Table:
             return self.hand.stacks[number]
         return self.blob.seats[number].stack
 
-    def ready(self) -> list[int]:
-        """The seats that would be dealt into a hand now, ascending."""
+    def able(self) -> list[int]:
+        """The seats that could be dealt into a hand now, ascending."""
         return sorted(
             number
             for number, seat in self.blob.seats.items()
             if seat.status is SeatStatus.PLAYING and seat.stack > 0
         )
 
+    def ready(self) -> list[int]:
+        """The seats that would be dealt into a hand now, ascending: able, and in for it."""
+        seats = self.blob.seats
+        return [number for number in self.able() if not is_unconfirmed(seats[number])]
+
     def money(self) -> Iterator[tuple[str, str, int]]:
         """(sitting, player, minor units) of every seat: stack and what is in the hand's pots."""
-        held = self._held()
+        in_play = self._in_play()
         for number, seat in self.blob.seats.items():
-            yield seat.sitting_id, seat.player_id, held.get(number, seat.stack)
+            yield seat.sitting_id, seat.player_id, in_play.get(number, seat.stack)
+
+    def held(self) -> Iterator[tuple[str, str, int]]:
+        """(reservation, sitting, minor units) of every top-up that is held on a seat."""
+        for seat in self.blob.seats.values():
+            if seat.held is not None:
+                reservation = str(uuid.UUID(bytes=seat.held.reservation))
+                yield reservation, seat.sitting_id, seat.held.amount
 
     def check(self) -> None:
         """Raises BrokenConservation unless every chip is one that was brought and none is lost."""
@@ -300,8 +416,13 @@ class Table:
             whole = seat.stack >= 0 and seat.stack == seat.brought
             if not whole:
                 raise BrokenConservation(f"seat {number} does not have what it brought")
+            if seat.held is not None and not self._holds(seat, seat.held):
+                raise BrokenConservation(f"seat {number} holds chips that it must not have")
         players = [seat.player_id for seat in self.blob.seats.values()]
         require(len(players) == len(set(players)), "a player has two seats at one table")
+        kept = [each.seat for each in self.blob.waiting if each.seat >= 0]
+        require(len(kept) == len(set(kept)), "a seat is kept for two players")
+        require(not self.blob.seats.keys() & set(kept), "a seat that is taken is kept for a player")
         running = self.blob.hand
         if running is None or self.hand is None:
             require(running is None and self.hand is None, "half a hand")
@@ -310,10 +431,15 @@ class Table:
             seat_of = self.blob.seats.get(number)
             if seat_of is None or seat_of.stack != stack:
                 raise BrokenConservation(f"seat {number} did not keep its stack during the hand")
-        if sum(self._held().values()) != sum(running.stacks):
+        if sum(self._in_play().values()) != sum(running.stacks):
             raise BrokenConservation("stacks and pots are not what the hand began with")
 
-    def _held(self) -> dict[int, int]:
+    def _holds(self, seat: Seat, held: Held) -> bool:
+        """Whether a top-up may be where it is: not yet in play, and not given back."""
+        spent = held.reservation == seat.reservation or held.reservation in self.blob.remembered
+        return held.amount > 0 and not spent
+
+    def _in_play(self) -> dict[int, int]:
         """What each seat of the running hand has behind and in the pots."""
         if self.hand is None:
             return {}
@@ -333,13 +459,20 @@ class TableMoney(NamedTuple):
     currency: str
     sittings: list[tuple[str, str, int]]
     """(sitting id, player id, minor units)."""
+    held: list[tuple[str, str, int]]
+    """(reservation id, sitting id, minor units) of top-ups that wait for the next deal."""
 
 
 def money_of(blob: bytes) -> TableMoney:
     """The money in a stored blob. Raises NewerSchema, BrokenConservation."""
     table = Table("", None, decode(blob))
     table.check()
-    return TableMoney(table.blob.config.currency, list(table.money()))
+    return TableMoney(table.blob.config.currency, list(table.money()), list(table.held()))
+
+
+def is_unconfirmed(seat: Seat) -> bool:
+    """Whether the player has still to say that he is in for the next hand."""
+    return bool(seat.flags & SeatFlag.ASKED_ANTE) and not seat.flags & SeatFlag.CONFIRMED
 
 
 def decode(blob: bytes) -> Blob:

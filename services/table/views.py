@@ -21,7 +21,7 @@ from services.game.events import COMMUNITY, Event, EventKind
 from services.game.rulebook import Game
 from services.game.wants import Act, Legal
 from services.runtime.clock import timestamp
-from services.table.state import Config, Played, Seat, Table, unpack_rulebook
+from services.table.state import Config, Played, Rebuild, Seat, Table, unpack_rulebook
 
 PUBLIC: Final = ""
 """The viewer that stands for everybody, spectators included."""
@@ -31,6 +31,10 @@ GAMES: Final = {
     Game.HI_LO: game_pb2.GAME_HI_LO,
     Game.RAZZ: game_pb2.GAME_RAZZ,
 }
+REBUILT: Final = (
+    "the room lost part of what it had stored of this table: stacks are what the ledger has, and a "
+    "hand in progress is void"
+)
 PARTS: Final = (game_pb2.POT_PART_WHOLE, game_pb2.POT_PART_HIGH, game_pb2.POT_PART_LOW)
 
 
@@ -41,7 +45,8 @@ Fields = dict[str, Any]
 class Told(NamedTuple):
     """One thing that happened, as everybody learns it and as one player does beside."""
 
-    public: table_pb2.TableEvent
+    public: table_pb2.TableEvent | None
+    """None for what is only his to know."""
     owner: str = ""
     """The player of `private`."""
     private: table_pb2.TableEvent | None = None
@@ -59,7 +64,16 @@ def view(table: Table, viewer: str) -> table_pb2.TableView:
     )
     if blob.hand is not None:
         shown.hand.CopyFrom(_hand(table, viewer))
+    if blob.rebuilt is not None:
+        shown.rebuilt.CopyFrom(rebuilt(blob.rebuilt))
     return shown
+
+
+def rebuilt(stored: Rebuild) -> table_pb2.Rebuilt:
+    """That a table was made anew from the ledger, as everybody learns it."""
+    return table_pb2.Rebuilt(
+        at=timestamp(stored.at_ms), reason=REBUILT, void_hand_id=stored.hand_id
+    )
 
 
 def told(
@@ -88,7 +102,8 @@ def updates(
     has one knows.
     """
     frames = dict.fromkeys(joined, b"")
-    frames[PUBLIC] = _update(table_id, version, at_ms, [each.public for each in happened])
+    public = [each.public for each in happened if each.public is not None]
+    frames[PUBLIC] = _update(table_id, version, at_ms, public)
     for owner in {each.owner: None for each in happened if each.private is not None}:
         own = [each.private for each in happened if each.owner == owner and each.private]
         frames[owner] = _update(table_id, version, at_ms, own)
