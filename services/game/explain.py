@@ -358,8 +358,10 @@ def why_time_out(hand: Hand, seat: int, protected: bool, what: str) -> Reason:
         text = f"{text} with more than the ante in: he keeps his cards and plays for what is in"
     elif what == "brings in":
         text = f"{text}: the bring-in is posted for him"
-    elif policy is TimeOut.ALL_IN_IF_INVESTED:
+    elif policy is TimeOut.ALL_IN_IF_INVESTED and hand.put_in[seat] <= hand.setup.stake.ante:
         text = f"{text} with no more than the ante in: he is folded"
+    elif policy is TimeOut.ALL_IN_IF_INVESTED:
+        text = f"{text} and is protected no more today: he {what}"
     else:
         text = f"{text}: he checks, it is free" if what == "checks" else f"{text}: he is folded"
     return Reason(f"{text} ({policy})", "5 time-out")

@@ -222,6 +222,19 @@ class Hand(HandState):
         self._go_on(i + 1, events)
         return events
 
+    @property
+    def protects(self) -> bool:
+        """Whether the player to act keeps his cards when he is out of time: in a house of
+        `all_in_if_invested` and with more than the ante in (docs/rules.md, 5).
+        """
+        want = self.want
+        return (
+            isinstance(want, Act)
+            and want.legal.fold
+            and self.setup.rulebook.time_out is _PROTECTS
+            and self._b.put_in[self._place[want.seat]] > self.setup.stake.ante
+        )
+
     def time_out(self, protect: bool = True) -> list[Event]:
         """The player to act is out of time (docs/rules.md, 5).
 
@@ -234,17 +247,16 @@ class Hand(HandState):
         seat, b = want.seat, self._b
         i = self._place[seat]
         events: list[Event] = [(EventKind.TIMED_OUT, seat)]
-        rulebook = self.setup.rulebook
-        protects = protect and rulebook.time_out is _PROTECTS
+        checks_if_free = not protect or self.setup.rulebook.time_out is not _PROTECTS
         if not want.legal.fold:
             left = b.post_bring_in(i, want.legal.bring_in)
             events.append((_BROUGHT_IN, seat, want.legal.bring_in))
             if not left:
                 events.append((_ALL_IN, seat))
-        elif protects and b.put_in[i] > self.setup.stake.ante:
+        elif protect and self.protects:
             b.freeze(i)
             events.append((EventKind.PROTECTED, seat))
-        elif want.legal.check and not protects:
+        elif want.legal.check and checks_if_free:
             b.check(i)
             events.append((_CHECKED, seat))
         else:

@@ -20,6 +20,8 @@ RAISE_CAP_MAX: Final = 99
 """More raises a round than any house allows."""
 SECONDS_MAX: Final = 3600
 """The longest time a clock may be set to."""
+COUNT_MAX: Final = 1000
+"""The most hands, or protections a day, that a house may name."""
 
 
 class Game(StrEnum):
@@ -163,7 +165,11 @@ class Clock:
     reconnect_s: int
     """New deadline after a connection lost in the countdown came back, once per decision; or 0."""
     time_bank_s: int
-    """Reserve of a player for the whole sitting; 0 for none."""
+    """Reserve of a player for the whole sitting, used when his time is over; 0 for none."""
+    time_bank_accrual_s: int
+    """What comes back to the reserve, up to the whole of it; 0 for nothing."""
+    time_bank_accrual_hands: int
+    """After so many hands that he was dealt into; 0 where nothing comes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +216,10 @@ class Rulebook:
     """Time to act (section 5)."""
     time_out: TimeOut
     """What follows when it is up (section 5)."""
+    protection_per_day: int
+    """How often a day `all_in_if_invested` holds for one player, at all tables together; after it
+    `check_or_fold`. 0 for no limit (section 5).
+    """
     buy_in: BuyIn
     """How the buy-ins of the stakes are meant (section 1)."""
     ante_confirmation: AnteConfirmation
@@ -390,8 +400,7 @@ def _read_settings(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fau
         faults += clock_faults
         if not clock_faults:
             values["clock"] = Clock(**clock)
-            if clock["act_s"] == 0:
-                faults.append(Fault("clock.act_s", "0", "a player needs time to act"))
+            faults += _clock_faults(values["clock"])
     else:
         faults.append(_unread("clock", settings, "must be a table of seconds"))
     if isinstance(stakes, list | tuple):
@@ -495,12 +504,34 @@ def _misfit(kind: Any, value: Any, name: str) -> str:
             return "fractions of a unit do not exist"
         if not isinstance(value, int) or isinstance(value, bool):
             return "must be a whole number"
-        most = {"raise_cap": RAISE_CAP_MAX}.get(
-            name, SECONDS_MAX if name.endswith("_s") else UNITS_MAX
-        )
+        most = _MOST.get(name, SECONDS_MAX if name.endswith("_s") else UNITS_MAX)
         return "" if 0 <= value <= most else f"must be from 0 to {most}"
     allowed = [str(item) for item in kind]
     return "" if isinstance(value, str) and value in allowed else "must be " + " or ".join(allowed)
+
+
+_MOST: Final = {
+    "raise_cap": RAISE_CAP_MAX,
+    "time_bank_accrual_hands": COUNT_MAX,
+    "protection_per_day": COUNT_MAX,
+}
+
+
+def _clock_faults(clock: Clock) -> list[Fault]:
+    faults: list[Fault] = []
+
+    def fault(field: str, reason: str) -> None:
+        faults.append(Fault(f"clock.{field}", str(getattr(clock, field)), reason))
+
+    if clock.act_s == 0:
+        fault("act_s", "a player needs time to act")
+    if clock.reconnect_s and not clock.countdown_s:
+        fault("reconnect_s", "is for a connection lost in the countdown, and there is none")
+    if clock.time_bank_accrual_s and not clock.time_bank_s:
+        fault("time_bank_accrual_s", "there is no time bank that it could come back to")
+    if bool(clock.time_bank_accrual_s) != bool(clock.time_bank_accrual_hands):
+        fault("time_bank_accrual_hands", "goes with time_bank_accrual_s: both, or both 0")
+    return faults
 
 
 def _contradictions(v: Mapping[str, Any]) -> list[Fault]:
@@ -525,6 +556,14 @@ def _contradictions(v: Mapping[str, Any]) -> list[Fault]:
             for field in ("odd_chip_high", "odd_chip_low")
             if str(v.get(field, "")).startswith("suit")
         ]
+    if v.get("protection_per_day") and v.get("time_out") == TimeOut.CHECK_OR_FOLD:
+        faults.append(
+            Fault(
+                "protection_per_day",
+                str(v["protection_per_day"]),
+                "nobody is protected where time_out is check_or_fold",
+            )
+        )
     return faults
 
 

@@ -47,7 +47,7 @@ SECTIONS: Final = {
         "odd_chip_low",
         "odd_chip_remainder",
     ),
-    "Time": ("clock", "time_out"),
+    "Time": ("clock", "time_out", "protection_per_day"),
     "Money": ("buy_in", "ante_confirmation", "rake_schedule", "rake_on_third_street"),
 }
 """The settings of a page in the order of reading; name and stakes stand apart."""

@@ -41,6 +41,7 @@ SECTION_10: dict[str, list[Any]] = {
     "odd_chip_low": ["-", "position", "-", "suit_low", "position"],
     "odd_chip_remainder": ["one_each", "one_each", "all_to_first", "one_each", "one_each"],
     "time_out": [PROTECTS, "check_or_fold", "check_or_fold", PROTECTS, "check_or_fold"],
+    "protection_per_day": [4, 0, 0, 4, 0],
     "buy_in": [
         "announced_minimum",
         "equal_stacks",
@@ -63,8 +64,9 @@ def test_the_clocks_are_those_of_the_documents() -> None:
     assert shipped("triopoker").clock.act_s == 10
     clock = shipped("eight-or-better").clock
     assert (clock.act_s, clock.countdown_s, clock.reconnect_s) == (10, 20, 20)
-    assert shipped("modern").clock.act_s == 15
-    assert shipped("modern").clock.time_bank_s > 0
+    clock = shipped("modern").clock
+    assert (clock.act_s, clock.countdown_s, clock.time_bank_s) == (15, 0, 60)
+    assert (clock.time_bank_accrual_s, clock.time_bank_accrual_hands) == (5, 10)
 
 
 def test_the_club_has_its_variants() -> None:
@@ -166,7 +168,17 @@ CONTRADICTIONS = [
     ("modern", '"beaten_may_muck"', '"nobody"', "showdown"),
     ("modern", "burn_cards = false", 'burn_cards = "no"', "burn_cards"),
     ("modern", "act_s = 15", "act_s = 0", "clock.act_s"),
-    ("modern", "act_s = 15", "act_s = 15, ticks = 1", "clock.ticks"),
+    ("modern", "act_s = 15", "act_s = 15\nticks = 1", "clock.ticks"),
+    ("modern", "act_s = 15\n", "act_s = 3601\n", "clock.act_s"),
+    ("modern", "accrual_s = 5", "accrual_s = 0", "clock.time_bank_accrual_hands"),
+    ("modern", "accrual_hands = 10", "accrual_hands = 0", "clock.time_bank_accrual_hands"),
+    ("modern", "accrual_hands = 10", "accrual_hands = 1001", "clock.time_bank_accrual_hands"),
+    ("modern", "time_bank_accrual_hands = 10\n", "", "clock.time_bank_accrual_hands"),
+    ("modern", "time_bank_s = 60", "time_bank_s = 0", "clock.time_bank_accrual_s"),
+    ("modern", "reconnect_s = 0", "reconnect_s = 20", "clock.reconnect_s"),
+    ("modern", "_per_day = 0", "_per_day = 1", "protection_per_day"),
+    ("triopoker", "_per_day = 4", "_per_day = 1001", "protection_per_day"),
+    ("triopoker", "protection_per_day = 4\n", "", "protection_per_day"),
     ("modern", '[[stakes]]\nname = "2/4"', '[[stakes]]\nname = "1/2"', "stakes[1].name"),
     ("modern", "[sources]", "[sources]\ncolour = 'blue'", "sources.colour"),
     ("modern", 'game = "razz"', 'game = "holdem"', "variants.razz.game"),
