@@ -9,6 +9,7 @@ from doorcard.history.v1 import history_pb2_grpc
 from grpc import aio
 from sqlalchemy.exc import OperationalError
 
+from services.history.audit import AuditLog
 from services.history.server import SERVICE_NAME, HistoryServicer, mail_rules
 from services.history.settings import HistorySettings
 from services.history.store import Archive
@@ -30,7 +31,7 @@ def start() -> NoReturn:
         print(f"the archive's database: {type(error.orig).__name__}", file=sys.stderr)
         sys.exit(1)
     database = Database(url, settings.service, connections_max=settings.history_connections_max)
-    servicer = HistoryServicer(Archive(database, mail_rules(settings)))
+    servicer = HistoryServicer(Archive(database, mail_rules(settings)), AuditLog(database))
 
     async def register(server: aio.Server) -> Sequence[str]:
         await database.open()

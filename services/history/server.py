@@ -12,6 +12,8 @@ from grpc import aio
 
 from services.history import views
 from services.history.addresses import check_address, is_address
+from services.history.audit import AuditLog
+from services.history.audit_server import AuditMethods, check_record
 from services.history.settings import HistorySettings
 from services.history.store import Archive, MailRules
 from services.runtime.auth import Caller, acting_player, current_caller
@@ -35,11 +37,12 @@ View = Callable[[pb.HandRecord], pb.HandRecord]
 Context = aio.ServicerContext[Any, Any]
 
 
-class HistoryServicer(history_pb2_grpc.HistoryServiceServicer):
+class HistoryServicer(AuditMethods, history_pb2_grpc.HistoryServiceServicer):
     """HistoryService."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, audit: AuditLog) -> None:
         self._archive = archive
+        self._audit = audit
 
     async def StoreHands(  # noqa: N802 (the contract's name)
         self, request: pb.StoreHandsRequest, _context: Context
@@ -52,6 +55,8 @@ class HistoryServicer(history_pb2_grpc.HistoryServiceServicer):
         for entry in request.entries:
             if entry.HasField("hand"):
                 check_uuid(entry.hand.hand_id, "entries.hand.hand_id")
+            if entry.HasField("audit"):
+                check_record(entry.audit, "entries.audit")
         archived_seq = await self._archive.store(request.shard, request.epoch, request.entries)
         return pb.StoreHandsResponse(archived_seq=archived_seq)
 

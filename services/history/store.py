@@ -18,6 +18,7 @@ from doorcard.history.v1.history_pb2 import (
 )
 from psycopg import sql
 
+from services.history import audit
 from services.runtime.errors import (
     AlreadyExists,
     FailedPrecondition,
@@ -89,7 +90,7 @@ class Archive:
     # Hands
 
     async def store(self, shard: int, epoch: int, entries: Sequence[ArchiveEntry]) -> int:
-        """Keep the hands of outbox entries and advance; what is kept already is passed over.
+        """Keep hands and audit records of outbox entries and advance; what is kept is passed over.
 
         entries: ascending. Returns archived_seq of this epoch. Raises FailedPrecondition:
         EPOCH_ENDED for an epoch before the newest one, ARCHIVE_GAP if the first new entry does not
@@ -117,6 +118,9 @@ class Archive:
                     metadata={"archived_seq": str(archived_seq)},
                 )
             await _insert_hands(connection, shard, epoch, fresh)
+            audits = [entry.audit for entry in fresh if entry.HasField("audit")]
+            if audits:
+                await audit.insert(connection, audits)
             await connection.execute(
                 "UPDATE archive_progress SET epoch = %s, archived_seq = %s WHERE shard = %s",
                 (epoch, fresh[-1].seq, shard),

@@ -163,7 +163,9 @@ class Drain:
             epoch=at.epoch,
             entries=[
                 history_pb2.ArchiveEntry(
-                    seq=entry.ledger.seq, hand=entry.hand if entry.HasField("hand") else None
+                    seq=entry.ledger.seq,
+                    hand=entry.hand if entry.HasField("hand") else None,
+                    audit=entry.audit if entry.HasField("audit") else None,
                 )
                 for entry in entries
                 if entry.ledger.seq <= at.applied_seq

@@ -76,6 +76,10 @@ class CashOut(NamedTuple):
     """PAYBACK when the sitting lost its seat with its shard's epoch."""
 
 
+class Note(NamedTuple):
+    """Moves no money: the entry carries something that only the archive keeps."""
+
+
 class Malformed(NamedTuple):
     """An entry that says nothing the ledger understands."""
 
@@ -91,7 +95,7 @@ class Entry(NamedTuple):
     """Empty for the first of an epoch."""
     table_id: str
     currency: str
-    work: Commit | Release | Hand | CashOut | Malformed
+    work: Commit | Release | Hand | CashOut | Note | Malformed
     content: Callable[[], bytes]
     """The entry as it came, kept whole when it is parked."""
 

@@ -22,6 +22,7 @@ from services.wallet.entries import (
     Entry,
     Hand,
     Malformed,
+    Note,
     Parked,
     Progress,
     Release,
@@ -67,7 +68,7 @@ def entry_of(message: pb.LedgerEntry, shard: int, shards: int) -> Entry:
 
 def _work_of(
     message: pb.LedgerEntry, shard: int, shards: int
-) -> Hand | Commit | Release | CashOut | Malformed:
+) -> Hand | Commit | Release | CashOut | Note | Malformed:
     try:
         if shard_of(_uuid(message.table_id, "table_id"), shards) != shard:
             return Malformed("WRONG_SHARD")
@@ -81,6 +82,8 @@ def _work_of(
             case "cash_out":
                 cash_out = message.cash_out
                 return CashOut(cash_out.sitting_id, cash_out.player_id, cash_out.amount)
+            case "note":
+                return Note()
     except InvalidArgument:
         return Malformed("BAD_ID")
     return Malformed("UNKNOWN_ENTRY")

@@ -18,6 +18,7 @@ from services.wallet.entries import (
     Hand,
     Kind,
     Malformed,
+    Note,
     Parked,
     Release,
     State,
@@ -149,6 +150,9 @@ class Posting:
 
     def _post(self, entry: Entry) -> None:
         work = entry.work
+        if isinstance(work, Note):
+            # Neither waits behind parked money nor needs a currency: it is not the ledger's.
+            return
         if entry.table_id in self.parked_tables:
             raise Unpostable(BEHIND_PARKED)
         if entry.currency not in CURRENCIES:

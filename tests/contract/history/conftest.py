@@ -11,6 +11,7 @@ from doorcard.history.v1 import history_pb2_grpc
 from grpc import aio
 
 from services.history.__main__ import MIGRATIONS
+from services.history.audit import AuditLog
 from services.history.server import SERVICE_NAME, HistoryServicer, mail_rules
 from services.history.settings import HistorySettings
 from services.history.store import Archive
@@ -79,7 +80,7 @@ def archive(room: Room, archive_url: str) -> Start:
     async def start(**fields: Any) -> AsyncIterator[Caller]:
         settings = room.settings(HistorySettings, history_database_url=archive_url, **fields)
         database = Database(archive_url, "history")
-        servicer = HistoryServicer(Archive(database, mail_rules(settings)))
+        servicer = HistoryServicer(Archive(database, mail_rules(settings)), AuditLog(database))
 
         async def register(server: aio.Server) -> Sequence[str]:
             await database.open()
