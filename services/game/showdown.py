@@ -3,7 +3,7 @@
 Pure: the answer depends on the cards, the pots, the seats and the house's rules alone.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from services.game.events import HIGH, LOW, WHOLE
@@ -55,8 +55,12 @@ class SplitRules(Protocol):
         """Whether a remainder goes out one each or all to the first."""
 
 
-def divide(showdown: Showdown, rules: SplitRules) -> ShowdownResult:
+def divide(
+    showdown: Showdown, rules: SplitRules, showing: Collection[int] = ()
+) -> ShowdownResult:
     """Divides every pot among its own players and says who shows.
+
+    showing: seats that show also where they may muck.
 
     A hand without cards was mucked unseen and loses. Awards of a pot add up to it; of two equal
     hands the one that got an odd unit comes first. Raises ValueError where the input is not a
@@ -65,7 +69,7 @@ def divide(showdown: Showdown, rules: SplitRules) -> ShowdownResult:
     """
     _check(showdown, rules)
     sides = sides_of(showdown, rules)
-    reveals = _reveals(showdown, rules, sides)
+    reveals = _reveals(showdown, rules, sides, showing)
     mucked = {seat for seat, shown, _ in reveals if not shown}
     awards: list[tuple[int, int, int, int, str]] = []
     for index, pot in enumerate(showdown.pots):
@@ -173,7 +177,7 @@ _LOW_PRECEDENCE: Final = {
 
 
 def _reveals(
-    showdown: Showdown, rules: SplitRules, sides: tuple[Side, ...]
+    showdown: Showdown, rules: SplitRules, sides: tuple[Side, ...], showing: Collection[int]
 ) -> list[tuple[int, bool, str]]:
     """Who shows and who mucks, in showing order: (seat, shown, name of the hand)."""
     everyone = showdown.tabled or rules.showdown is ShowdownRule.ALL_SHOW
@@ -193,7 +197,7 @@ def _reveals(
                     if rank and rank >= lead[index]:
                         can_win = True
                         lead[index] = rank
-        if can_win or everyone or nobody_yet:
+        if can_win or everyone or nobody_yet or seat in showing:
             nobody_yet = False
             names = [side.name(rank) for side, rank in zip(sides, ranks, strict=True) if rank]
             reveals.append((seat, True, ", and ".join(names)))

@@ -58,8 +58,12 @@ class Split(NamedTuple):
     odd_chip_remainder: OddChipRemainder
 
 
-def read_showdown(request: pb.DivideShowdownRequest) -> tuple[Showdown, Split]:
-    """The showdown and its house rules. Raises InvalidArgument with every fault."""
+def read_showdown(
+    request: pb.DivideShowdownRequest,
+) -> tuple[Showdown, Split, frozenset[int]]:
+    """The showdown, its house rules, and who shows in any case. Raises InvalidArgument with every
+    fault.
+    """
     faults = Faults()
     split = Split(
         game=faults.one_of(GAMES, request.game, "game", Game.HIGH),
@@ -85,6 +89,9 @@ def read_showdown(request: pb.DivideShowdownRequest) -> tuple[Showdown, Split]:
         faults.add("button", "is not a seat of the table")
     community, hands = _read_hands(request, faults)
     pots = _read_pots(request, hands, faults)
+    for index, seat in enumerate(request.showing):
+        if seat not in hands:
+            faults.add(f"showing[{index}]", "has no hand")
     faults.raise_if_any()
     return (
         Showdown(
@@ -96,6 +103,7 @@ def read_showdown(request: pb.DivideShowdownRequest) -> tuple[Showdown, Split]:
             tabled=False,
         ),
         split,
+        frozenset(request.showing),
     )
 
 

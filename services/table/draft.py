@@ -164,6 +164,7 @@ class Draft:
         """Events of the running hand; `drawn` holds the proofs of the cards dealt, in order."""
         proofs = {card.position: card for card in drawn}
         seats = self.table.blob.seats
+        better: set[int] = set()
         for played in placed(events, [card.position for card in drawn]):
             self.table.played.append(played)
             dealt = played.event[0] == EventKind.DEALT and played.event[1] != COMMUNITY
@@ -171,6 +172,14 @@ class Draft:
             told = views.told(played, owner, proofs.get(played.position))
             if told is not None:
                 self.happened.append(told)
+            if dealt:
+                better.add(played.event[1])
+            elif played.event[0] == EventKind.DEALT:
+                better.update(self.table.hand.seats if self.table.hand is not None else ())
+        for number in better:
+            if words := views.strength(self.table, number):
+                strength = table_pb2.TableEvent.Strength(words=words)
+                self.tell_player(seats[number].player_id, strength=strength)
         self.changed = True
 
     async def ask(self, stage: str, method: Method[Response], request: Any) -> Response:

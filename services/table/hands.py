@@ -29,17 +29,15 @@ from services.runtime.errors import DoorcardError, FailedPrecondition
 from services.runtime.ids import uuid7
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import clock, money, seats, wants
+from services.table import clock, money, options, seats, shown, wants
 from services.table.draft import Draft
+from services.table.options import Wish
 from services.table.state import (
-    EPOCH_MASK,
-    RECENT_MAX,
     RunningHand,
     SeatStatus,
     Table,
     TableStatus,
     digest,
-    is_repeat,
 )
 
 GO_ON_WITHIN_MS: Final = 1000
@@ -101,9 +99,9 @@ async def act(draft: Draft, order: Order) -> int:
         raise FailedPrecondition("NOT_SEATED", "he has no seat at this table")
     seat = table.blob.seats[number]
     request = order.request
-    for known, low in seat.recent:
-        if is_repeat(known, request):
-            return table.version & ~EPOCH_MASK | low
+    known = seat.taken_at(request, table.version)
+    if known:
+        return known
     hand = _check_turn(table, order, number)
     before = hand.want
     try:
@@ -112,9 +110,20 @@ async def act(draft: Draft, order: Order) -> int:
     except Refused as refused:
         raise _illegal(refused, order, before) from None
     draft.tell_hand(events)
-    seat.recent = [*seat.recent[1 - RECENT_MAX :], (request, draft.version & EPOCH_MASK)]
+    seat.remember(request, draft.version)
     await _go_on(draft, before, ticking=False)
     return draft.version
+
+
+async def set_options(draft: Draft, wish: Wish) -> int:
+    """Set what a seat does by itself (`options.set_options`); a player whose turn it is, and who
+    chose an action, acts by the same commit.
+    """
+    before = draft.table.hand.want if draft.table.hand is not None else None
+    version = await options.set_options(draft, wish)
+    if draft.changed and isinstance(before, Act):
+        await _go_on(draft, before, ticking=False)
+    return version
 
 
 async def tick(draft: Draft, *, may_deal: bool) -> None:
@@ -228,6 +237,7 @@ async def _start(draft: Draft) -> None:
         )
     )
     blob.hand, table.hand, table.played = running, hand, []
+    blob.hidden = None
     blob.button = button
     blob.hands += 1
     draft.trim_below = blob.hand_version
@@ -327,8 +337,10 @@ async def _go_on(draft: Draft, before: Want | None, *, ticking: bool) -> None:
     hand = draft.table.hand
     if hand is None:
         return
-    while not (hand.over or isinstance(hand.want, Act) or draft.go_on):
-        if hand.want is None:
+    while not (hand.over or draft.go_on or hand.want is None):
+        if isinstance(hand.want, Act):
+            if options.act_beforehand(draft, hand):
+                continue
             break
         service = _SERVICES[type(hand.want)]
         try:
@@ -358,6 +370,7 @@ def _settle(draft: Draft, before: Want | None) -> None:
     elif draft.go_on:
         blob.due_ms = draft.now_ms + GO_ON_WITHIN_MS
     elif isinstance(hand.want, Act):
+        options.drop_void(draft, hand)
         clock.follow(draft, before, hand, blob.hand)
 
 
@@ -373,6 +386,7 @@ def _finish(draft: Draft, hand: Hand) -> None:
         blob.seats[number].stack += net
         blob.seats[number].brought += net
     _measure(draft, hand)
+    shown.keep(draft, running, hand)
     blob.hand, table.hand, table.played = None, None, []
     blob.due_ms = 0
     draft.tell(hand_ended=running.hand_id)

@@ -35,6 +35,10 @@ class TableStatus(IntEnum):
     OPEN = 1
     PAUSED = 2
     CLOSED = 3
+    CLOSING = 4
+    """Never stored as the status: an open table with `after_hand`."""
+    MAINTENANCE = 5
+    """Likewise."""
 
 
 class SeatStatus(IntEnum):
@@ -264,6 +268,12 @@ class Blob(msgspec.Struct, array_like=True):
     """The last hand, while its players may show what they kept hidden of it."""
     rebuilt: Rebuild | None = None
     """The last time that it was; None for never."""
+    after_hand: TableStatus | None = None
+    """CLOSING or MAINTENANCE: what becomes of it when no hand is running; None for nothing."""
+    announcement: str = ""
+    """What the operator said last."""
+    commanded: list[tuple[bytes, int]] = []
+    """(`digest` of an operator's request, low half of the version that took it), oldest first."""
 
 
 class Played(NamedTuple):
@@ -357,6 +367,15 @@ class Table:
             tuple(running.stacks),
             running.button,
         )
+
+    @property
+    def state(self) -> TableStatus:
+        """What players are told of the table: also that it closes or rests when the hand is over."""
+        blob = self.blob
+        stands_still = blob.status is TableStatus.PAUSED and blob.hand is not None
+        if blob.after_hand is None or blob.status is TableStatus.CLOSED or stands_still:
+            return blob.status
+        return blob.after_hand
 
     @property
     def is_tombstone(self) -> bool:

@@ -15,13 +15,13 @@ from doorcard.shuffler.v1 import shuffler_pb2
 from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 
-from services.game import pots
+from services.game import names, pots
 from services.game.cards import card_name
 from services.game.events import COMMUNITY, Event, EventKind
 from services.game.rulebook import Game
 from services.game.wants import Act, Legal
 from services.runtime.clock import timestamp
-from services.table.state import Config, Played, Rebuild, Seat, Table, unpack_rulebook
+from services.table.state import Config, Played, Rebuild, Seat, SeatFlag, Table, unpack_rulebook
 
 PUBLIC: Final = ""
 """The viewer that stands for everybody, spectators included."""
@@ -64,6 +64,9 @@ def view(table: Table, viewer: str) -> table_pb2.TableView:
     )
     if blob.hand is not None:
         shown.hand.CopyFrom(_hand(table, viewer))
+    own = table.seat_of(viewer)
+    if own is not None:
+        shown.own_options.CopyFrom(own_options(table, own))
     if blob.rebuilt is not None:
         shown.rebuilt.CopyFrom(rebuilt(blob.rebuilt))
     return shown
@@ -106,7 +109,7 @@ def updates(
     frames[PUBLIC] = _update(table_id, version, at_ms, public)
     for owner in {each.owner: None for each in happened if each.private is not None}:
         own = [each.private for each in happened if each.owner == owner and each.private]
-        frames[owner] = _update(table_id, version, at_ms, own)
+        frames[owner] = _update(table_id, version, at_ms, own, (owner,))
     return frames
 
 
@@ -124,13 +127,17 @@ def frame(
 
 
 def _update(
-    table_id: str, version: int, at_ms: int, events: Iterable[table_pb2.TableEvent]
+    table_id: str,
+    version: int,
+    at_ms: int,
+    events: Iterable[table_pb2.TableEvent],
+    player_ids: Sequence[str] = (),
 ) -> bytes:
     """One encoded frame of what a version changed, put together where it is: nothing is copied
     twice.
     """
     response = table_pb2.PlayResponse()
-    update = response.frames.add(table_id=table_id).update
+    update = response.frames.add(table_id=table_id, player_ids=player_ids).update
     update.version = version
     update.at.CopyFrom(timestamp(at_ms))
     update.events.extend(events)
@@ -176,6 +183,33 @@ def seat(table: Table, number: int) -> table_pb2.Seat:
         state=table_pb2.SeatState.ValueType(stored.status),
         connected=bool(stored.connection),
     )
+
+
+def own_options(table: Table, number: int) -> table_pb2.SeatOptions:
+    """What a seat does by itself; for its player only."""
+    flags, running = table.blob.seats[number].flags, table.blob.hand
+    options = table_pb2.SeatOptions(
+        auto_ante=not flags & SeatFlag.ASKED_ANTE,
+        show_beaten=bool(flags & SeatFlag.SHOWS_BEATEN),
+        sit_out_next=bool(flags & SeatFlag.OUT_NEXT),
+    )
+    if running is not None and number in running.chosen:
+        kind, street = running.chosen[number]
+        options.next_action.kind = table_pb2.PreAction.Kind.ValueType(kind)
+        options.next_action.hand_id = running.hand_id
+        options.next_action.street = street
+    return options
+
+
+def strength(table: Table, number: int) -> str:
+    """The seat's best hand as it stands, in words; for its player only. Empty when he is out."""
+    hand = table.hand
+    if hand is None or number in hand.folded:
+        return ""
+    rules = hand.setup.rulebook
+    shared = () if hand.community < 0 else (hand.community,)
+    cards = (*hand.cards(number), *shared)
+    return names.strength(cards, rules.game, wild_deuces=rules.wild_deuces)
 
 
 def turn(table: Table) -> table_pb2.Turn | None:
@@ -289,7 +323,24 @@ def _hand(table: Table, viewer: str) -> table_pb2.HandView:
             folded=number in hand.folded,
             all_in=number in hand.all_in,
         )
+        if mine:
+            shown.strength = strength(table, number)
+            shown.dead_cards.extend(_dead_cards(table, number))
     return shown
+
+
+def _dead_cards(table: Table, viewer: int) -> list[str]:
+    """Up cards of those who folded while the viewer's seat was in, in that order."""
+    up: dict[int, list[str]] = {}
+    dead: list[str] = []
+    for event, _ in table.played:
+        if event[0] == EventKind.DEALT and event[3]:
+            up.setdefault(event[1], []).append(card_name(event[2]))
+        elif event[0] == EventKind.FOLDED:
+            if event[1] == viewer:
+                break
+            dead += up.get(event[1], ())
+    return dead
 
 
 def _pots(table: Table) -> list[game_pb2.Pot]:

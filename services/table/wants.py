@@ -15,7 +15,7 @@ from services.game.rulebook import OddChipHigh, OddChipLow, OddChipRemainder, Sh
 from services.runtime.errors import Internal
 from services.table import money, views
 from services.table.draft import Draft
-from services.table.state import Deck, RunningHand, Table
+from services.table.state import Deck, RunningHand, SeatFlag, Table
 
 PLAY_MONEY: Final = "XTS"
 
@@ -151,6 +151,11 @@ def _showdown_request(
         odd_chip_low=_ODD_LOW[rulebook.odd_chip_low],
         odd_chip_remainder=_REMAINDERS[rulebook.odd_chip_remainder],
         showdown=_SHOWDOWNS[rule],
+        showing=[
+            number
+            for number in want.order
+            if table.blob.seats[number].flags & SeatFlag.SHOWS_BEATEN and want.hands[number]
+        ],
     )
 
 
