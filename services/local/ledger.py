@@ -1,33 +1,32 @@
 """`doorcard ledger`: what operators and auditors ask of the wallet."""
 
-import getpass
 import json
-from collections.abc import Callable, Iterator
-from enum import IntEnum, StrEnum
-from typing import Annotated, Any, Final, NoReturn, TypeVar
+from enum import StrEnum
+from typing import Annotated, Any, Final
 from uuid import uuid4
 
 import typer
 from doorcard.game.v1 import game_pb2
 from doorcard.wallet.v1 import wallet_pb2 as pb
-from doorcard.wallet.v1 import wallet_pb2_grpc
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 from rich.table import Table
 
-from services.local.keys import RoomKeys
-from services.local.room import home_folder
-from services.runtime.channels import call_sync, connect_sync
+from services.local.ledger_access import (
+    Address,
+    AsJson,
+    Exit,
+    Operator,
+    Reason,
+    Token,
+    WalletAccess,
+    refuse,
+)
+from services.local.ledger_reconcile import reconcile_command, resolve_command
 from services.runtime.clock import milliseconds, utc_text
-from services.runtime.errors import DoorcardError
-from services.runtime.ids import is_name
-from services.runtime.roles import Role
-from services.runtime.settings import ServiceSettings
 
-CALL_S: Final = 30.0
-TOKEN_S: Final = 900.0
 PAGE: Final = 500
 THOUSANDTHS: Final = 1000
 GAMES: Final = {
@@ -35,18 +34,6 @@ GAMES: Final = {
     game_pb2.GAME_HI_LO: "hi-lo",
     game_pb2.GAME_RAZZ: "razz",
 }
-
-Response = TypeVar("Response")
-
-
-class Exit(IntEnum):
-    """Exit status of the commands."""
-
-    WELL = 0
-    FOUND = 1
-    """Faults in the ledger, or entries that are still parked."""
-    NOT_ASKED = 2
-    """The wallet could not be asked, or refused."""
 
 
 class By(StrEnum):
@@ -59,34 +46,14 @@ class By(StrEnum):
 
 
 ledger_app = typer.Typer(
-    help="The ledger: verify it, report rake, correct it, look after parked entries.",
+    help="The ledger: verify and reconcile it, report rake, correct it, look after what is parked.",
     no_args_is_help=True,
 )
 parked_app = typer.Typer(help="Outbox entries that could not be applied.", no_args_is_help=True)
 ledger_app.add_typer(parked_app, name="parked")
+ledger_app.command("reconcile")(reconcile_command)
+ledger_app.command("resolve")(resolve_command)
 
-Address = Annotated[
-    str,
-    typer.Option(
-        "--wallet",
-        envvar="DOORCARD_WALLET_ADDRESS",
-        help="host:port of the wallet; default: the local room's.",
-    ),
-]
-Token = Annotated[
-    str,
-    typer.Option(
-        "--token",
-        envvar="DOORCARD_TOKEN",
-        show_envvar=True,
-        help="An operator's or auditor's token; default: one of the local room's keys.",
-    ),
-]
-Operator = Annotated[
-    str, typer.Option("--operator", help="Name for the record, with the local room's keys.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
-Reason = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
 Currency = Annotated[str, typer.Option("--currency", help="ISO 4217 code; XTS for play money.")]
 
 
@@ -103,7 +70,7 @@ def verify_command(
 
     Exit status: 0 all is as it was written, 1 faults were found, 2 the wallet could not be asked.
     """
-    at = _Wallet(wallet, token)
+    at = WalletAccess(wallet, token)
     seal, digest = _known(known)
     found: dict[str, Any] = {"seals": 0, "rows": 0, "accounts": 0, "unsealed": 0}
     faults: list[pb.LedgerFault] = []
@@ -155,7 +122,7 @@ def rake_command(
     A player's part is given both ways: shared equally among those dealt in, and by what each put
     into the pots. Exit status: 0, or 2 when the wallet could not be asked.
     """
-    at = _Wallet(wallet, token)
+    at = WalletAccess(wallet, token)
     request = pb.ReportRakeRequest(
         by=pb.RakeGrouping.Value(f"RAKE_GROUPING_{by.name}"),
         currency=currency,
@@ -190,7 +157,7 @@ def list_command(
 
     Exit status: 0 none is open, 1 some are, 2 the wallet could not be asked.
     """
-    at = _Wallet(wallet, token)
+    at = WalletAccess(wallet, token)
     request = pb.ListParkedEntriesRequest(table_id=table, include_resolved=resolved, page_size=PAGE)
     found = [each for page in at.pages(at.stub.ListParkedEntries, request) for each in page.entries]
     _print_parked(found, as_json=as_json)
@@ -210,7 +177,7 @@ def retry_command(
 
     Exit status: 0 all are applied, 1 some are still parked, 2 the wallet could not be asked.
     """
-    at = _Wallet(wallet, token, operator)
+    at = WalletAccess(wallet, token, operator)
     request = pb.RetryParkedEntriesRequest(request_id=str(uuid4()), table_id=table)
     answer = at.ask(at.stub.RetryParkedEntries, request)
     if as_json:
@@ -223,7 +190,7 @@ def retry_command(
 
 
 @parked_app.command("resolve")
-def resolve_command(
+def resolve_parked_command(
     entry: Annotated[str, typer.Argument(metavar="ENTRY", help="The entry's id.")],
     reason: Reason,
     wallet: Address = "",
@@ -235,7 +202,7 @@ def resolve_command(
 
     Exit status: 0 settled, 2 the wallet could not be asked, or refused.
     """
-    at = _Wallet(wallet, token, operator)
+    at = WalletAccess(wallet, token, operator)
     request = pb.ResolveParkedEntryRequest(request_id=str(uuid4()), entry_id=entry, reason=reason)
     _print_parked([at.ask(at.stub.ResolveParkedEntry, request).entry], as_json=as_json)
 
@@ -261,8 +228,8 @@ def adjust_command(
     Exit status: 0 done, 2 the wallet could not be asked, or refused.
     """
     if bool(player) == bool(sitting):
-        _refuse("give --player or --sitting, one of them")
-    at = _Wallet(wallet, token, operator)
+        refuse("give --player or --sitting, one of them")
+    at = WalletAccess(wallet, token, operator)
     request = pb.AdjustBalanceRequest(
         request_id=request_id or str(uuid4()), amount=amount, currency=currency, reason=reason
     )
@@ -286,7 +253,7 @@ def reverse_command(
 
     Exit status: 0 done, 2 the wallet could not be asked, or refused.
     """
-    at = _Wallet(wallet, token, operator)
+    at = WalletAccess(wallet, token, operator)
     request = pb.ReverseTransferRequest(
         request_id=str(uuid4()), transfer_id=transfer, reason=reason
     )
@@ -303,60 +270,9 @@ def transfer_command(
 
     Exit status: 0, or 2 when the wallet could not be asked, or knows no such transfer.
     """
-    at = _Wallet(wallet, token)
+    at = WalletAccess(wallet, token)
     found = at.ask(at.stub.GetTransfer, pb.GetTransferRequest(transfer_id=transfer))
     typer.echo(json.dumps(_entry(found)))
-
-
-class _Wallet:
-    """The wallet as a command asks it. What goes wrong ends the command with status 2."""
-
-    def __init__(self, address: str, token: str, operator: str = "") -> None:
-        try:
-            token = token or _local_token(operator)
-            channel = connect_sync(
-                address or _local_address(), ServiceSettings(), token=lambda: token
-            )
-        except (OSError, ValueError, KeyError) as error:
-            reason = getattr(error, "strerror", None) or error
-            _refuse(f"no wallet: {reason}; start a room here, or name a wallet with --wallet")
-        self.stub: Final = wallet_pb2_grpc.WalletServiceStub(channel)
-
-    def ask(self, method: Callable[..., Response], request: Message) -> Response:
-        """One answer."""
-        try:
-            return call_sync(method, request, timeout_s=CALL_S)
-        except DoorcardError as error:
-            _refuse(str(error))
-
-    def pages(self, method: Callable[..., Response], request: Any) -> Iterator[Response]:
-        """Every page of a list."""
-        while True:
-            page: Any = self.ask(method, request)
-            yield page
-            request.page_token = page.next_page_token
-            if not page.next_page_token:
-                return
-
-
-def _refuse(why: str) -> NoReturn:
-    typer.echo(why, err=True)
-    raise typer.Exit(Exit.NOT_ASKED)
-
-
-def _local_address() -> str:
-    places = json.loads((home_folder() / "room.json").read_text(encoding="utf-8"))
-    return str(places["services"]["wallet"])
-
-
-def _local_token(operator: str) -> str:
-    keys = home_folder() / "keys"
-    if not keys.is_dir():
-        raise FileNotFoundError(f"{keys} is not there")
-    name = operator or getpass.getuser()
-    if not is_name(name):
-        raise ValueError(f"{name!r} is no possible name of an operator")
-    return RoomKeys(keys).signer.mint(name, [Role.OPERATOR, Role.AUDITOR], TOKEN_S)
 
 
 def _known(text: str) -> tuple[int, bytes]:
@@ -366,7 +282,7 @@ def _known(text: str) -> tuple[int, bytes]:
     try:
         return int(number), bytes.fromhex(digest)
     except ValueError:
-        _refuse("--known: the seal's number, a colon and its hash as it was printed")
+        refuse("--known: the seal's number, a colon and its hash as it was printed")
 
 
 def _rake_entry(by: By, line: pb.RakeLine, *, of_player: bool) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from tests.contract.wallet.test_rake_reports import hand
 
 
 async def doorcard(
-    wallet: Wallet, *arguments: str, roles: tuple[str, ...] = ("operator",)
+    wallet: Wallet, *arguments: str, roles: tuple[str, ...] = ("operator",), tables: str = ""
 ) -> tuple[int, str]:
     """Exit status and output of `doorcard ledger ARGUMENTS`, in a thread beside the server."""
     env = {
         "DOORCARD_WALLET_ADDRESS": wallet.address,
+        "DOORCARD_TABLE_ADDRESSES": tables,
         "DOORCARD_TOKEN": wallet.room.token("olga", roles),
         "COLUMNS": "200",
     }
