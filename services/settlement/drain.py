@@ -22,6 +22,7 @@ from services.settlement.peers import Peers
 ROUNDS_MAX: Final = 20
 """Batches of one trigger."""
 
+_SHUT: Final = (internal_pb2.SHARD_STATE_CLOSED, internal_pb2.SHARD_STATE_REBUILDING)
 Entries = Sequence[internal_pb2.OutboxEntry]
 
 
@@ -59,6 +60,9 @@ class Drain:
         at, archive_fault = self._archive_position(shard, at)
         for _ in range(ROUNDS_MAX):
             read = self._read(shard, at, after=at.applied_seq)
+            if read.epoch != at.epoch and read.state in _SHUT:
+                # Nothing there continues what the ledger has; the tables reopen the shard.
+                return at
             at = self._apply(shard, at, read.entries)
             if archive_fault is None:
                 at, archive_fault = self._archive(shard, at, read.entries)
@@ -94,9 +98,9 @@ class Drain:
             epoch=at.epoch,
         )
         read = self._peers.call(self._peers.tables.ReadOutbox, request)
-        closed = read.state == internal_pb2.SHARD_STATE_CLOSED
-        meters.SHARD_CLOSED.labels(str(shard)).set(int(closed))
-        if read.epoch not in (0, at.epoch):
+        shut = read.state in _SHUT
+        meters.SHARD_CLOSED.labels(str(shard)).set(int(shut))
+        if read.epoch not in (0, at.epoch) and not shut:
             raise FailedPrecondition("EPOCH_DIFFERS", "ledger and tables are in different epochs")
         return read
 

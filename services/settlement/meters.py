@@ -48,7 +48,7 @@ PARKED_NOW: Final = Gauge(
 )
 SHARD_CLOSED: Final = Gauge(
     "doorcard_settlement_shard_closed",
-    "1 while a shard accepts no commits and waits for an operator.",
+    "1 while a shard accepts no commits: it is closed, or being rebuilt.",
     ["shard"],
     multiprocess_mode="mostrecent",
     registry=REGISTRY,

@@ -28,6 +28,9 @@ from services.table.outbox import Outbox
 from services.table.settings import TableSettings
 from services.table.shards import Shards
 from services.table.state import money_of
+from services.table.reopening import Reopening
+from services.table.ownership import Ownership
+from services.table.routing import Routing
 from services.table.store import Store
 from services.table.store_gauges import StoreGauges
 from services.table.sweep import Sweep
@@ -73,6 +76,7 @@ class Replica:
             self.outbox.may_deal,
             replica_id=self.id,
             kept_max=settings.tables_kept,
+        self.reopening = Reopening(self.store, wallet)
         )
         self.watchers = Watchers(self.store, self.tables)
         self.sweep = Sweep(
@@ -119,6 +123,8 @@ class Replica:
             logger.warning("wallet_not_checked", reason=error.reason)
 
     async def drain(self) -> None:
+            Failovers(self.store, self.tables.compare).run,
+            self.reopening.run,
         """No new ticks, streams told to connect elsewhere, commits finished."""
         await self.watchers.drain()
         await self.sweep.stop()

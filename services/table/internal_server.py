@@ -12,6 +12,7 @@ from services.table.state import TableMoney
 from services.table.store import Store
 
 if TYPE_CHECKING:
+from services.table.stored import shard_closed
     from grpc.aio import ServicerContext
 
     Context = ServicerContext[Any, Any]
@@ -80,6 +81,10 @@ class TableInternalServer(internal_pb2_grpc.TableInternalServiceServicer):
             )
             for sitting_id, player_id, amount in money.sittings:
                 table.sittings.add(sitting_id=sitting_id, player_id=player_id, amount=amount)
+        shard = await self._store.shard(request.shard)
+        if shard.state.shut:
+            # Nothing to compare: what is there may be old, or half made anew.
+            raise shard_closed(shard.reason)
         response.entries.extend(entry_of(record).ledger for record in found.entries)
         return response
 

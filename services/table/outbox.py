@@ -78,7 +78,7 @@ class Outbox:
         )
         state = found.state
         if found.verdict and state is not ShardState.CLOSED:
-            await self._store.close_shard(request.shard, found.verdict)
+            await self._store.close_shard(request.shard, found.verdict, epoch=found.epoch)
             state = ShardState.CLOSED
         response = internal_pb2.ReadOutboxResponse(
             epoch=found.epoch, state=_STATES[state], last_seq=found.last_seq
@@ -86,11 +86,16 @@ class Outbox:
         if found.verdict:
             return response
         size = 0
+        before: OutboxRecord | None = None
         for record in found.entries:
             size += len(record.payload)
+            if before is not None and not _follows(before, record):
+                # What a hole cuts off is lost; what comes before it is not.
+                break
             if size > READ_BYTES_MAX and response.entries:
                 break
             response.entries.append(entry_of(record))
+            before = record
         return response
 
     async def trim(self, request: internal_pb2.TrimOutboxRequest) -> int:
@@ -105,7 +110,7 @@ class Outbox:
             archived_seq=request.archived_seq,
         )
         if verdict:
-            await self._store.close_shard(request.shard, verdict)
+            await self._store.close_shard(request.shard, verdict, epoch=request.epoch)
             raise FailedPrecondition(
                 "SHARD_DIFFERS",
                 "the ledger is ahead of this shard, which is closed now",
@@ -144,9 +149,14 @@ def entry_of(record: OutboxRecord) -> internal_pb2.OutboxEntry:
     return entry
 
 
+def _follows(before: OutboxRecord, record: OutboxRecord) -> bool:
+    return record.seq == before.seq + 1 and record.previous_entry_id == before.entry_id
+
+
 _STATES: Final = {
     ShardState.UNOPENED: internal_pb2.SHARD_STATE_UNSPECIFIED,
     ShardState.OPENING: internal_pb2.SHARD_STATE_UNSPECIFIED,
     ShardState.OPEN: internal_pb2.SHARD_STATE_OPEN,
     ShardState.CLOSED: internal_pb2.SHARD_STATE_CLOSED,
+    ShardState.REBUILDING: internal_pb2.SHARD_STATE_REBUILDING,
 }

@@ -2,7 +2,7 @@
 
 The shard's key is marked `opening` before the ledger is asked to open epoch 1. So a ledger that has
 an epoch, with no key in Redis at all, can only mean that Redis lost it: the shard is closed, no
-commit is taken and an alert goes out.
+commit is taken and an alert goes out, until `reopening` has rebuilt it from the ledger.
 """
 
 import asyncio
@@ -53,7 +53,8 @@ class Shards:
         Raises Unavailable while Redis or wallet is away; it may be called again at any time.
         """
         async with self._opening.setdefault(shard, asyncio.Lock()):
-            if await self._store.shard_state(shard) in (ShardState.OPEN, ShardState.CLOSED):
+            found = await self._store.shard_state(shard)
+            if found is ShardState.OPEN or found.shut:
                 return
             # The ledger first, then the key: an epoch that is there was preceded by the mark.
             progress = await self._progress(shard)
@@ -63,13 +64,13 @@ class Shards:
                 state = await self._store.begin_opening(shard)
                 progress = await self._open_epoch(shard)
             if state is ShardState.UNOPENED:
-                await self._store.close_shard(shard, "REDIS_LOST")
+                await self._store.close_shard(shard, "REDIS_LOST", epoch=0)
             elif state is ShardState.OPENING:
                 await self._finish(shard, progress)
 
     async def _finish(self, shard: int, progress: wallet_pb2.Progress) -> None:
         if progress.epoch != FIRST_EPOCH or progress.applied_seq:
-            await self._store.close_shard(shard, "EPOCH_DIFFERS")
+            await self._store.close_shard(shard, "EPOCH_DIFFERS", epoch=0)
         else:
             await self._store.open_shard(shard, progress.epoch)
 

@@ -28,6 +28,7 @@ from services.table.line import Argument, Line, Script, Subscription
 from services.table.stored import (
     SHARD_RETRY_AFTER_MS,
     Backlog,
+    EPOCH_BITS,
     Commit,
     Committed,
     Conflict,
@@ -42,13 +43,15 @@ from services.table.stored import (
     TooEarly,
 )
 
+    Versions,
+    epoch_of,
+    table_unknown,
 LEASE_MS: Final = 1000
 """How far a claim moves a deadline ahead: the time to tick the table before others may."""
 EVENTS_READ_MAX: Final = 4096
 """Event records read at once; who is further behind gets a snapshot."""
 INSPECT_ENTRIES_MAX: Final = 20_000
 APPLIED_SEARCH_MAX: Final = 1000
-EPOCH_BITS: Final = 32
 TAG_BYTES: Final = 8
 OPENINGS_MAX: Final = 3
 HEARTBEAT_S: Final = 0.5
@@ -189,11 +192,15 @@ class Store:
         version, tag = await self._line.ask("HMGET", key, "v", "g")
         return None if version is None else (int(version), tag)
 
-    async def versions(self, shard: int, table_ids: Sequence[str]) -> list[tuple[int, bytes]]:
-        """Version and tag of tables of one shard, (0, b"") for those that do not exist."""
-        keys = [_key(shard, f"table:{table_id}") for table_id in table_ids]
-        found = await self._line.run(_SCRIPTS["versions"], keys, ())
-        return [(int(version or 0), tag or b"") for version, tag in found]
+    async def versions(self, shard: int, table_ids: Sequence[str]) -> Versions:
+        """Versions and tags of tables of one shard."""
+        names = ("shard", *(f"table:{table_id}" for table_id in table_ids))
+        state, epoch, *found = await self.run("versions", shard, names)
+        return Versions(
+            ShardState(state.decode()),
+            int(epoch),
+            [(int(version or 0), tag or b"") for version, tag in found],
+        )
 
     async def events_after(self, table_id: str, version: int) -> list[tuple[int, bytes]] | None:
         """The records after a version, (version, event) without a gap up to the present one.
@@ -249,8 +256,10 @@ class Store:
 
     async def shard(self, shard: int) -> Shard:
         """The shard's key."""
-        state, epoch, last_seq, applied_seq, reason = await self._line.ask(
-            "HMGET", _key(shard, "shard"), "state", "epoch", "last_seq", "applied_seq", "reason"
+        state, epoch, last_seq, applied_seq, reason, closed_ms = await self._line.ask(
+            "HMGET",
+            _key(shard, "shard"),
+            *("state", "epoch", "last_seq", "applied_seq", "reason", "closed_ms"),
         )
         return Shard(
             ShardState((state or b"").decode()),
@@ -267,21 +276,37 @@ class Store:
     async def begin_opening(self, shard: int) -> ShardState:
         """Mark an unopened shard as being opened; returns the state that holds then."""
         return await self._advance(shard, "opening")
+            int(closed_ms or 0),
 
     async def open_shard(self, shard: int, epoch: int) -> ShardState:
         """Open a shard that is being opened; returns the state that holds then."""
         return await self._advance(shard, "open", epoch)
 
-    async def close_shard(self, shard: int, reason: str) -> None:
-        """No commit any more until an operator reopens it. Alerts; the first reason stays."""
-        if await self._line.run(_SCRIPTS["close"], (_key(shard, "shard"),), (reason,)):
+    async def close_shard(self, shard: int, reason: str, *, epoch: int) -> None:
+        """No commit any more until it is rebuilt (`reopening`). Alerts; the first reason stays.
+
+        epoch: the one that lost something, 0 where nothing is left; a later one stays open.
+        """
+        if await self.run("close", shard, ("shard",), reason, epoch):
             SHARDS_CLOSED.labels(reason).inc()
-            logger.error("shard_closed", shard=shard, reason=reason)
+            logger.error("shard_closed", shard=shard, reason=reason, epoch=epoch)
+
+    async def run(self, script: str, shard: int, names: Sequence[str], *args: Argument) -> Any:
+        """A script on keys of one shard, which are given by their names in it."""
+        return await self._line.run(_SCRIPTS[script], [_key(shard, name) for name in names], args)
+
+    def wake_channel(self, shard: int) -> str:
+        """Where the wake-ups of the shard's tables are published."""
+        return _key(shard, "wake")
+
+    async def ids_listed(self, shard: int) -> list[str]:
+        """Every table of the shard that is or was in the lobby."""
+        return [name.decode() for name in await self._line.ask("HKEYS", _key(shard, "lobby"))]
 
     async def inspect(self, shard: int) -> Inspection:
         """Every table that the lobby lists and the outbox after what is applied, in one script."""
         for _ in range(OPENINGS_MAX):
-            ids = [name.decode() for name in await self._line.ask("HKEYS", _key(shard, "lobby"))]
+            ids = await self.ids_listed(shard)
             reply = await self._line.run(
                 _SCRIPTS["inspect"],
                 [
@@ -413,7 +438,8 @@ class Store:
             if shard not in self._epochs and (closed := await self._learn_epoch(shard)):
                 return closed
             epoch = self._epochs[shard]
-            version = (epoch << EPOCH_BITS) + 1 if expected is None else expected.version + 1
+            # Also for a tombstone from an epoch that is over: versions are of the present one.
+            version = max((epoch << EPOCH_BITS) + 1, expected.version + 1 if expected else 0)
             tag = token_bytes(TAG_BYTES)
             # A command once left is sent and, after a lost connection, sent again whoever waits.
             answer = await self._send(commit, shard, epoch, version, tag)
@@ -421,12 +447,12 @@ class Store:
                 case b"DONE":
                     return Committed(version, tag)
                 case b"CONFLICT":
-                    return await self._conflict(commit, shard, *answer[1:])
+                    return await self._conflict(commit, shard, epoch, *answer[1:])
                 case b"EARLY":
                     return TooEarly(int(answer[1]))
                 case b"BROKEN":
-                    return await self._closed_by_us(shard, answer[1].decode())
-                case b"SHARD" if answer[1] == b"closed":
+                    return await self._closed_by_us(shard, answer[1].decode(), epoch)
+                case b"SHARD" if answer[1] in (b"closed", b"rebuilding"):
                     return ShardClosed(answer[2].decode())
                 case _:
                     # Unopened, or a new epoch since we looked.
@@ -450,8 +476,8 @@ class Store:
             "" if expected is None else expected.tag,
             version,
             tag,
-            self._seal(commit.blob, table_id, BLOB, version),
-            self._seal(commit.event, table_id, EVENT, version),
+            self.seal(commit.blob, table_id, BLOB, version),
+            self.seal(commit.event, table_id, EVENT, version),
             "" if commit.deadline_ms is None else commit.deadline_ms,
             table_id,
             commit.lobby or "",
@@ -460,7 +486,7 @@ class Store:
             _key(shard, "wake"),
         ]
         for entry_id, payload in commit.outbox:
-            args += (entry_id, self._seal(payload, table_id, _entry_purpose(entry_id), version))
+            args += (entry_id, self.seal(payload, table_id, _entry_purpose(entry_id), version))
         keys = (
             _key(shard, "shard"),
             _key(shard, f"table:{table_id}"),
@@ -468,11 +494,14 @@ class Store:
             _key(shard, "deadlines"),
             _key(shard, "outbox"),
             _key(shard, "lobby"),
+            if epoch_of(expected.version) < epoch:
+                # It was known to be lost when the shard was rebuilt.
+                raise table_unknown()
         )
         return self._line.run(_SCRIPTS["commit"], keys, args)
 
     async def _conflict(
-        self, commit: Commit, shard: int, version: bytes, tag: bytes, sealed: bytes
+        self, commit: Commit, shard: int, epoch: int, version: bytes, tag: bytes, sealed: bytes
     ) -> Outcome:
         expected = commit.expected
         present = int(version or 0)
@@ -480,11 +509,11 @@ class Store:
             present < expected.version or (present == expected.version and tag != expected.tag)
         ):
             # We were told of a commit that Redis has lost.
-            return await self._closed_by_us(shard, "TABLE_ROLLED_BACK")
+            return await self._closed_by_us(shard, "TABLE_ROLLED_BACK", epoch)
         return Conflict(self._stored(commit.table_id, version, tag, sealed))
 
-    async def _closed_by_us(self, shard: int, reason: str) -> ShardClosed:
-        await self.close_shard(shard, reason)
+    async def _closed_by_us(self, shard: int, reason: str, epoch: int) -> ShardClosed:
+        await self.close_shard(shard, reason, epoch=epoch)
         return ShardClosed(reason)
 
     async def _learn_epoch(self, shard: int) -> ShardClosed | None:
@@ -517,7 +546,8 @@ class Store:
             records.append(OutboxRecord(seq, entry_id, previous, table_id, payload))
         return records
 
-    def _seal(self, plaintext: bytes, table_id: str, purpose: str, version: int) -> bytes:
+    def seal(self, plaintext: bytes, table_id: str, purpose: str, version: int) -> bytes:
+        """For exactly this place."""
         return self._keys.seal(plaintext, table=table_id, purpose=purpose, version=version)
 
     def _open(self, sealed: bytes, table_id: str, purpose: str, version: int) -> bytes:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from services.runtime.errors import Unavailable
+from services.runtime.errors import NotFound, Unavailable
 
 SHARD_RETRY_AFTER_MS: Final = 2000
+EPOCH_BITS: Final = 32
+"""A version is its shard's epoch, then so many bits that count within it."""
 
 
 class Stored(NamedTuple):
@@ -100,6 +102,13 @@ class ShardState(StrEnum):
     OPENING = "opening"
     OPEN = "open"
     CLOSED = "closed"
+    REBUILDING = "rebuilding"
+    """A new epoch has begun; its tables are made anew from the ledger."""
+
+    @property
+    def shut(self) -> bool:
+        """No commit is taken until the shard is rebuilt."""
+        return self in (ShardState.CLOSED, ShardState.REBUILDING)
 
 
 class Shard(NamedTuple):
@@ -110,6 +119,17 @@ class Shard(NamedTuple):
     last_seq: int
     applied_seq: int
     reason: str
+    closed_ms: int = 0
+    """When it was closed, Redis time; 0 while it is open."""
+
+
+class Versions(NamedTuple):
+    """Versions of tables of one shard at one moment."""
+
+    state: ShardState
+    epoch: int
+    found: list[tuple[int, bytes]]
+    """Version and tag of each table, (0, b"") for one that does not exist."""
 
 
 class OutboxRead(NamedTuple):
@@ -138,6 +158,26 @@ class Inspection(NamedTuple):
     applied_seq: int
     tables: list[tuple[str, Stored]]
     entries: list[OutboxRecord]
+
+
+def epoch_of(version: int) -> int:
+    """The epoch that a version belongs to."""
+    return version >> EPOCH_BITS
+
+
+def check_epoch(before: int, now: int) -> None:
+    """Raises Unavailable (SHARD_REBUILT) if a table's shard was rebuilt between two versions: what
+    the ledger said before that need not hold any more.
+    """
+    if epoch_of(before) != epoch_of(now):
+        raise Unavailable(
+            "SHARD_REBUILT", "the table was rebuilt meanwhile; ask again", retry_after_ms=100
+        )
+
+
+def table_unknown() -> NotFound:
+    """TABLE_UNKNOWN: there never was such a table, or it was lost with its shard's epoch."""
+    return NotFound("TABLE_UNKNOWN", "there is no such table")
 
 
 def shard_closed(reason: str) -> Unavailable:

@@ -46,7 +46,16 @@ from services.table.state import (
     tombstone,
 )
 from services.table.store import Store
-from services.table.stored import Commit, Committed, Conflict, ShardClosed, Stored
+from services.table.stored import (
+    Commit,
+    Committed,
+    Conflict,
+    ShardClosed,
+    Stored,
+    check_epoch,
+    epoch_of,
+    table_unknown,
+)
 
 CONFLICTS_MAX: Final = 8
 """Times that a change is made anew because another replica was first."""
@@ -171,6 +180,7 @@ class Tables:
         reserved = replace(sitter, pending=pending)
 
         async def change(draft: Draft) -> tuple[int, int] | DoorcardError:
+            check_epoch(asked_at, draft.table.version)
             taken = await seats.take(draft, reserved)
             return taken if isinstance(taken, DoorcardError) else (taken, draft.version_after)
 
@@ -275,6 +285,9 @@ class Tables:
         async def change(draft: Draft) -> bool:
             return await seats.resolve(draft, reservation)
 
+            if epoch_of(draft.table.version) < epoch:
+                # A tombstone from before its shard was rebuilt: its entries were lost with that.
+                draft.table.blob.remembered.clear()
         return await self._do(table_id, TICKS, "resolve", change, tombstones=True)
 
     async def pause(self, table_id: str, request_id: str, reason: str) -> int:
@@ -316,7 +329,7 @@ class Tables:
             kept = None
         table = kept or await self._kept.load(table_id)
         if table is None or table.is_tombstone:
-            raise _unknown()
+            raise table_unknown()
         return table
 
     async def view(self, table_id: str, viewer: str) -> table_pb2.TableView:
@@ -376,7 +389,7 @@ class Tables:
             if table is None:
                 table, fresh = await self._kept.load(table_id), True
             if table is None or (table.is_tombstone and not tombstones):
-                raise _unknown()
+                raise table_unknown()
             draft = Draft(table, self._store.now_ms(), self._services, watch)
             refused: DoorcardError | None = None
             try:
@@ -589,10 +602,6 @@ def _trim_below(draft: Draft) -> int:
     """The last hand begins it all; without hands, changes of seats are not kept for ever."""
     floor = draft.version - EVENTS_KEPT_MAX
     return max(draft.trim_below, floor) if floor % EVENTS_KEPT_MAX == 0 else draft.trim_below
-
-
-def _unknown() -> NotFound:
-    return NotFound("TABLE_UNKNOWN", "there is no such table")
 
 
 def _unpublished(_table_id: str, _version: int, _frames: Mapping[str, bytes]) -> None:

@@ -2,7 +2,8 @@
 
 Versions are compared after every subscribing and once a second, the watched tables of a shard in
 one script. A version that goes back, or another tag at the same version, means that Redis has lost
-what was shown: the shard is closed.
+what was shown: the shard is closed. Once it is rebuilt, in a new epoch, versions that are not there
+are known to be lost.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from services.runtime.errors import DoorcardError
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table.store import Store
+from services.table.stored import Versions, epoch_of
 
 COMPARE_EVERY_S: Final = 1.0
 TABLES_AT_ONCE: Final = 500
@@ -26,12 +28,15 @@ class Wakes:
     """Tells the watchers of this replica when a table they watch has a new version.
 
     woken(table id, version): called on the loop; must not block or raise. Versions only rise, some
-    may be passed over.
+    may be passed over. gone(table id): likewise, where the shard was rebuilt without the table.
     """
 
-    def __init__(self, store: Store, woken: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, store: Store, woken: Callable[[str, int], None], gone: Callable[[str], None]
+    ) -> None:
         self._store = store
         self._woken = woken
+        self._gone = gone
         self._known: dict[int, dict[str, tuple[int, bytes]]] = {}
         self._to_compare: set[int] = set()
         self._early = asyncio.Event()
@@ -94,17 +99,28 @@ class Wakes:
         try:
             for start in range(0, len(known), TABLES_AT_ONCE):
                 part = known[start : start + TABLES_AT_ONCE]
-                found = await self._store.versions(shard, [table_id for table_id, _ in part])
-                for (table_id, before), now in zip(part, found, strict=True):
-                    await self._compared(shard, table_id, before, now)
+                now = await self._store.versions(shard, [table_id for table_id, _ in part])
+                if now.state.shut:
+                    return
+                for (table_id, before), found in zip(part, now.found, strict=True):
+                    await self._compared(shard, now, table_id, before, found)
         except DoorcardError as error:
             logger.warning("versions_not_compared", shard=shard, reason=error.reason)
 
     async def _compared(
-        self, shard: int, table_id: str, before: tuple[int, bytes], now: tuple[int, bytes]
+        self,
+        shard: int,
+        present: Versions,
+        table_id: str,
+        before: tuple[int, bytes],
+        now: tuple[int, bytes],
     ) -> None:
         if now[0] < before[0] or (now[0] == before[0] and before[1] and now[1] != before[1]):
-            await self._store.close_shard(shard, "TABLE_ROLLED_BACK")
+            epoch = epoch_of(before[0])
+            if present.epoch > epoch:
+                self._gone(table_id)
+            else:
+                await self._store.close_shard(shard, "TABLE_ROLLED_BACK", epoch=epoch)
             return
         tables = self._known.get(shard, {})
         latest = tables.get(table_id)

@@ -18,6 +18,7 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table import views
 from services.table.store import Store
+from services.table.stored import epoch_of
 from services.table.streams import Stream
 from services.table.tables import Tables
 from services.table.wakes import Wakes
@@ -57,7 +58,7 @@ class Watchers:
     """The streams of this replica and the tables they watch."""
 
     def __init__(self, store: Store, tables: Tables) -> None:
-        self.wakes: Final = Wakes(store, self.woken)
+        self.wakes: Final = Wakes(store, self.woken, self.gone)
         self._store = store
         self._tables = tables
         self._hubs: dict[str, _Hub] = {}
@@ -185,6 +186,12 @@ class Watchers:
         elif hub.version:
             self._catch_up(hub)
 
+    def gone(self, table_id: str) -> None:
+        """The table was lost with its shard's epoch; who opens it anew learns that too."""
+        hub = self._hubs.get(table_id)
+        for stream in list(hub.places) if hub is not None else ():
+            stream.lose(table_id)
+
     def _deliver(self, hub: "_Hub", version: int, frames: Frames) -> None:
         hub.version = version
         public = frames.get(views.PUBLIC, b"")
@@ -227,13 +234,15 @@ class Watchers:
         self, hub: "_Hub", stream: Stream, place: "_Place", from_version: int, cause: str
     ) -> int:
         """Bring one place up to date; what is delivered meanwhile is held back and follows."""
-        place.version = _JOINING
+        known, place.version = max(from_version, place.version), _JOINING
         frames, version = await self._since(hub.table_id, stream, from_version)
         if version < 0:
             table = await self._tables.read(hub.table_id)
             version = table.version
             snapshot = views.view(table, stream.player_id)
             frames = [views.frame(hub.table_id, snapshot=snapshot)]
+            if table.blob.rebuilt is not None and 0 < epoch_of(known) < epoch_of(version):
+                frames.append(views.rebuilt_update(table, table.blob.rebuilt))
             RESYNCS.labels(cause).inc()
         if hub.places.get(stream) is not place:
             return version

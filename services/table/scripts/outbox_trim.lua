@@ -6,6 +6,10 @@ if not shard[4] or shard[4] == 'opening' then
   local lost = not shard[4] and tonumber(ARGV[1]) > 0
   return {lost and 'REDIS_LOST' or '', 0}
 end
+if tonumber(shard[1] or '0') > tonumber(ARGV[1]) then
+  -- Who tells of an epoch that is over is late.
+  return {'', redis.call('XLEN', KEYS[2])}
+end
 if shard[1] ~= ARGV[1] or not shard[2] then
   return {'EPOCH_DIFFERS', 0}
 end

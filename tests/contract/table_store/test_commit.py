@@ -102,8 +102,8 @@ async def test_a_closed_shard_refuses_commits_and_claims_nothing(open_store: Ope
     async with open_store() as store:
         shard = store.shard_of(TABLE)
         first = await committed(store, change(None, b"one", deadline_ms=1))
-        await store.close_shard(shard, "BY_HAND")
-        await store.close_shard(shard, "ANOTHER")
+        await store.close_shard(shard, "BY_HAND", epoch=1)
+        await store.close_shard(shard, "ANOTHER", epoch=1)
         outcome = await store.commit(change(first, b"two"))
         assert outcome == ShardClosed("BY_HAND")
         assert isinstance(outcome, ShardClosed)

@@ -3,6 +3,7 @@
 import pytest
 
 from services.table.store import SettingsDiffer
+from services.table.stored import ShardState
 from tests.contract.table_store.stores import TABLE, OpenStore, change, committed
 
 
@@ -35,7 +36,7 @@ async def test_versions_of_a_shard_are_read_in_one_go(open_store: OpenStore) -> 
     async with open_store(shards=1) as store:
         stored = [await committed(store, change(None, b"x", table_id=f"t{n}")) for n in range(3)]
         found = await store.versions(0, ["t2", "none", "t0"])
-        assert found == [stored[2][:2], (0, b""), stored[0][:2]]
+        assert found == (ShardState.OPEN, 1, [stored[2][:2], (0, b""), stored[0][:2]])
 
 
 async def test_the_lobby_is_listed_by_pages(open_store: OpenStore) -> None:
@@ -66,7 +67,7 @@ async def test_a_store_of_another_room_is_refused(
 
 async def test_the_clock_is_that_of_redis_and_replicas_are_seen(open_store: OpenStore) -> None:
     async with open_store() as one, open_store(replica_id="replica-2") as other:
-        seconds, micros = await one._line.ask("TIME")
+        seconds, micros = await one._line.ask_node("", "TIME")
         redis_ms = int(seconds) * 1000 + int(micros) // 1000
         assert abs(one.now_ms() - redis_ms) < 100
         assert abs(other.now_ms() - redis_ms) < 100

@@ -19,6 +19,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.versions: dict[str, int] = {}
+        self.gone: list[str] = []
         self.changed = asyncio.Event()
 
     def woken(self, table_id: str, version: int) -> None:
@@ -36,7 +37,7 @@ class Heard:
 @asynccontextmanager
 async def watching(store: Store) -> AsyncIterator[tuple[Wakes, Heard]]:
     heard = Heard()
-    wakes = Wakes(store, heard.woken)
+    wakes = Wakes(store, heard.woken, heard.gone.append)
     running = asyncio.create_task(wakes.run())
     try:
         yield wakes, heard

@@ -99,7 +99,7 @@ class MemoryStore:
     async def shard_state(self, shard: int) -> ShardState:
         return (await self.shard(shard)).state
 
-    async def close_shard(self, _shard: int, reason: str) -> None:
+    async def close_shard(self, _shard: int, reason: str, *, epoch: int) -> None:
         self.closed = self.closed or reason
 
     async def load(self, table_id: str) -> Stored | None:
