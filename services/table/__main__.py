@@ -123,9 +123,13 @@ class Replica:
             logger.warning("wallet_not_checked", reason=error.reason)
 
     async def drain(self) -> None:
-            Failovers(self.store, self.tables.compare).run,
-            self.reopening.run,
-        """No new ticks, streams told to connect elsewhere, commits finished."""
+        """Shards given up, streams told to connect elsewhere, no new ticks, commits finished."""
+        try:
+            await self.store.heart.retire()
+        except DoorcardError as error:
+            # Then the others find out for themselves.
+            logger.info("not_retired", reason=error.reason)
+        self.routing.drain()
         await self.watchers.drain()
         await self.sweep.stop()
         await self.tables.emptied()

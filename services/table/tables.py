@@ -177,7 +177,7 @@ class Tables:
             attempts=RESERVE_ATTEMPTS,
         )
         pending = made.reservation.state == wallet_pb2.RESERVATION_STATE_PENDING
-        reserved = replace(sitter, pending=pending)
+        reserved, asked_at = replace(sitter, pending=pending), table.version
 
         async def change(draft: Draft) -> tuple[int, int] | DoorcardError:
             check_epoch(asked_at, draft.table.version)
@@ -282,8 +282,7 @@ class Tables:
         if stored is None and await self._bury(table_id, found):
             return False
 
-        async def change(draft: Draft) -> bool:
-            return await seats.resolve(draft, reservation)
+        epoch = (await self._store.shard(self._store.shard_of(table_id))).epoch
 
             if epoch_of(draft.table.version) < epoch:
                 # A tombstone from before its shard was rebuilt: its entries were lost with that.
@@ -320,6 +319,11 @@ class Tables:
 
         Raises NotFound (TABLE_UNKNOWN).
         """
+    async def compare(self) -> None:
+        """Compare every table kept here with the store; close the shards that have lost something.
+        """
+        await self._kept.compare()
+
         kept = self._kept.get(table_id)
         if kept is not None and not self._boxes.busy(table_id):
             current = await self._kept.is_current(kept)
