@@ -25,12 +25,12 @@ from services.table import server as table_server
 from services.table.draft import Services
 from services.table.internal_server import TableInternalServer
 from services.table.outbox import Outbox
-from services.table.settings import TableSettings
-from services.table.shards import Shards
-from services.table.state import money_of
 from services.table.reopening import Reopening
 from services.table.ownership import Ownership
 from services.table.routing import Routing
+from services.table.settings import TableSettings
+from services.table.shards import Shards
+from services.table.state import money_of
 from services.table.store import Store
 from services.table.store_gauges import StoreGauges
 from services.table.sweep import Sweep
@@ -68,6 +68,7 @@ class Replica:
             replica_id=self.id,
         )
         self.shards = Shards(self.store, wallet)
+        self.reopening = Reopening(self.store, wallet)
         self._wallet_checked = False
         self.outbox = Outbox(self.store, undrained_max_ms=settings.undrained_max_ms)
         self.tables = Tables(
@@ -76,7 +77,6 @@ class Replica:
             self.outbox.may_deal,
             replica_id=self.id,
             kept_max=settings.tables_kept,
-        self.reopening = Reopening(self.store, wallet)
         )
         self.watchers = Watchers(self.store, self.tables)
         self.sweep = Sweep(
@@ -123,13 +123,7 @@ class Replica:
             logger.warning("wallet_not_checked", reason=error.reason)
 
     async def drain(self) -> None:
-        """Shards given up, streams told to connect elsewhere, no new ticks, commits finished."""
-        try:
-            await self.store.heart.retire()
-        except DoorcardError as error:
-            # Then the others find out for themselves.
-            logger.info("not_retired", reason=error.reason)
-        self.routing.drain()
+        """No new ticks, streams told to connect elsewhere, commits finished."""
         await self.watchers.drain()
         await self.sweep.stop()
         await self.tables.emptied()

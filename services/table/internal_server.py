@@ -10,9 +10,9 @@ from services.runtime.ids import check_request_id, check_uuid
 from services.table.outbox import Outbox, entry_of
 from services.table.state import TableMoney
 from services.table.store import Store
+from services.table.stored import shard_closed
 
 if TYPE_CHECKING:
-from services.table.stored import shard_closed
     from grpc.aio import ServicerContext
 
     Context = ServicerContext[Any, Any]
@@ -70,6 +70,10 @@ class TableInternalServer(internal_pb2_grpc.TableInternalServiceServicer):
         self, request: internal_pb2.InspectMoneyRequest, _context: "Context"
     ) -> internal_pb2.InspectMoneyResponse:
         self._check_shard(request.shard)
+        shard = await self._store.shard(request.shard)
+        if shard.state.shut:
+            # Nothing to compare: what is there may be old, or half made anew.
+            raise shard_closed(shard.reason)
         found = await self._store.inspect(request.shard)
         response = internal_pb2.InspectMoneyResponse(epoch=found.epoch, last_seq=found.last_seq)
         for table_id, stored in found.tables:
@@ -81,10 +85,6 @@ class TableInternalServer(internal_pb2_grpc.TableInternalServiceServicer):
             )
             for sitting_id, player_id, amount in money.sittings:
                 table.sittings.add(sitting_id=sitting_id, player_id=player_id, amount=amount)
-        shard = await self._store.shard(request.shard)
-        if shard.state.shut:
-            # Nothing to compare: what is there may be old, or half made anew.
-            raise shard_closed(shard.reason)
         response.entries.extend(entry_of(record).ledger for record in found.entries)
         return response
 

@@ -26,9 +26,9 @@ from services.runtime.sealing import SealBroken, SealKeys
 from services.runtime.shards import shard_of
 from services.table.line import Argument, Line, Script, Subscription
 from services.table.stored import (
+    EPOCH_BITS,
     SHARD_RETRY_AFTER_MS,
     Backlog,
-    EPOCH_BITS,
     Commit,
     Committed,
     Conflict,
@@ -41,11 +41,11 @@ from services.table.stored import (
     ShardState,
     Stored,
     TooEarly,
-)
-
     Versions,
     epoch_of,
     table_unknown,
+)
+
 LEASE_MS: Final = 1000
 """How far a claim moves a deadline ahead: the time to tick the table before others may."""
 EVENTS_READ_MAX: Final = 4096
@@ -267,6 +267,7 @@ class Store:
             int(last_seq or 0),
             int(applied_seq or 0),
             (reason or b"").decode(),
+            int(closed_ms or 0),
         )
 
     async def shard_state(self, shard: int) -> ShardState:
@@ -276,7 +277,6 @@ class Store:
     async def begin_opening(self, shard: int) -> ShardState:
         """Mark an unopened shard as being opened; returns the state that holds then."""
         return await self._advance(shard, "opening")
-            int(closed_ms or 0),
 
     async def open_shard(self, shard: int, epoch: int) -> ShardState:
         """Open a shard that is being opened; returns the state that holds then."""
@@ -494,9 +494,6 @@ class Store:
             _key(shard, "deadlines"),
             _key(shard, "outbox"),
             _key(shard, "lobby"),
-            if epoch_of(expected.version) < epoch:
-                # It was known to be lost when the shard was rebuilt.
-                raise table_unknown()
         )
         return self._line.run(_SCRIPTS["commit"], keys, args)
 
@@ -508,6 +505,9 @@ class Store:
         if expected is not None and (
             present < expected.version or (present == expected.version and tag != expected.tag)
         ):
+            if epoch_of(expected.version) < epoch:
+                # It was known to be lost when the shard was rebuilt.
+                raise table_unknown()
             # We were told of a commit that Redis has lost.
             return await self._closed_by_us(shard, "TABLE_ROLLED_BACK", epoch)
         return Conflict(self._stored(commit.table_id, version, tag, sealed))

@@ -56,6 +56,7 @@ from services.table.stored import (
     epoch_of,
     table_unknown,
 )
+from services.table.turn_times import GRACE_MS
 
 CONFLICTS_MAX: Final = 8
 """Times that a change is made anew because another replica was first."""
@@ -284,9 +285,12 @@ class Tables:
 
         epoch = (await self._store.shard(self._store.shard_of(table_id))).epoch
 
+        async def change(draft: Draft) -> bool:
             if epoch_of(draft.table.version) < epoch:
                 # A tombstone from before its shard was rebuilt: its entries were lost with that.
                 draft.table.blob.remembered.clear()
+            return await seats.resolve(draft, reservation)
+
         return await self._do(table_id, TICKS, "resolve", change, tombstones=True)
 
     async def pause(self, table_id: str, request_id: str, reason: str) -> int:
@@ -319,11 +323,6 @@ class Tables:
 
         Raises NotFound (TABLE_UNKNOWN).
         """
-    async def compare(self) -> None:
-        """Compare every table kept here with the store; close the shards that have lost something.
-        """
-        await self._kept.compare()
-
         kept = self._kept.get(table_id)
         if kept is not None and not self._boxes.busy(table_id):
             current = await self._kept.is_current(kept)
@@ -339,6 +338,11 @@ class Tables:
     async def view(self, table_id: str, viewer: str) -> table_pb2.TableView:
         """The table as the viewer may see it."""
         return views.view(await self.read(table_id), viewer)
+
+    async def compare(self) -> None:
+        """Compare every table kept here with the store; close the shards that have lost something.
+        """
+        await self._kept.compare()
 
     def busy(self, table_id: str) -> bool:
         """Whether a command of the table waits or runs here."""

@@ -144,6 +144,14 @@ def _update(
     return response.SerializeToString()
 
 
+def rebuilt_update(table: Table, stored: Rebuild) -> bytes:
+    """For those who saw the table before it was rebuilt: one encoded frame that says so, of the
+    version that their snapshot has.
+    """
+    event = _table_event(rebuilt=rebuilt(stored))
+    return _update(table.table_id, table.version, stored.at_ms, [event])
+
+
 def config(table_id: str, stored: Config) -> table_pb2.TableConfig:
     """What a table is."""
     shown = table_pb2.TableConfig(
@@ -155,14 +163,6 @@ def config(table_id: str, stored: Config) -> table_pb2.TableConfig:
         shown.rulebook = rulebook.name
         shown.rulebook_sha256 = rulebook_sha256(stored.rulebook)
         shown.stake.CopyFrom(stake(stored))
-def rebuilt_update(table: Table, stored: Rebuild) -> bytes:
-    """For those who saw the table before it was rebuilt: one encoded frame that says so, of the
-    version that their snapshot has.
-    """
-    event = _table_event(rebuilt=rebuilt(stored))
-    return _update(table.table_id, table.version, stored.at_ms, [event])
-
-
     if stored.rake_schedule:
         schedule = wallet_pb2.RakeSchedule.FromString(stored.rake_schedule)
         shown.rake_schedule_id = schedule.schedule_id
