@@ -26,8 +26,6 @@ from services.table.draft import Services
 from services.table.internal_server import TableInternalServer
 from services.table.outbox import Outbox
 from services.table.reopening import Reopening
-from services.table.ownership import Ownership
-from services.table.routing import Routing
 from services.table.settings import TableSettings
 from services.table.shards import Shards
 from services.table.state import money_of
@@ -103,6 +101,7 @@ class Replica:
             self.watchers.wakes.run,
             self.outbox.run,
             StoreGauges(self.store).run,
+            self.reopening.run,
             self.check_wallet,
         )
 
