@@ -56,7 +56,6 @@ from services.table.stored import (
     epoch_of,
     table_unknown,
 )
-from services.table.turn_times import GRACE_MS
 
 CONFLICTS_MAX: Final = 8
 """Times that a change is made anew because another replica was first."""
