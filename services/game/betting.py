@@ -110,35 +110,16 @@ class Betting:
         self.standing_count: int = n
         self.active_count: int = n
 
-        self.paid: list[int] = [0] * n
-        """Put in this round."""
         self.fresh: list[int] = [UNASKED] * n
         """`answered` at the beginning of a round."""
-        self.answered: list[int] = [UNASKED] * n
-        """What the player had in after he last acted in this round; of one who cannot act, beyond
-        every amount."""
-        self.acted: list[int] = [NOBODY] * n
-        """Full wagers there had been when the player last acted in this round; -1: not yet."""
-        self.to: int = 0
-        self.full: int = 0
-        self.wagers: int = 0
+        self._nobody_acted()
         self.size: int = self.small
         self.two_sizes: bool = False
         """Fourth street with an open pair, and no big wager yet."""
         self.third: bool = False
         self.began_two: bool = False
-        self.holder: int = NOBODY
-        """A player who has put in `to`, so that others can be asked for it."""
-        self.duty: int = NOBODY
-        """Who is to bring in, while nobody has."""
         self.duty_step: Step | None = None
         """The step before the bring-in, as long as nobody is short."""
-        self.bring_in_card: int = NOBODY
-        """Who holds the card that brings in; he alone may not fold."""
-        self.first: int = NOBODY
-        """Who acted first in the round."""
-        self.last_wager: int = NOBODY
-        """Who bet, completed or raised last in the round."""
         self.shallowest: int = 0
         """The least that a player who can act has at the beginning of the round."""
         self.step: Step | None = None
@@ -148,12 +129,7 @@ class Betting:
 
     def begin(self, street: int, two_sizes: bool) -> None:
         """A new round; with `two_sizes` the size is the small bet until someone bets big."""
-        n = self.places
-        self.paid = [0] * n
-        self.acted = [NOBODY] * n
-        self.answered = self.fresh.copy()
-        self.to = self.full = self.wagers = 0
-        self.holder = self.first = self.last_wager = self.duty = self.bring_in_card = NOBODY
+        self._nobody_acted()
         self.third = street == 3
         self.two_sizes = two_sizes
         self.began_two = self.standing_count == 2
@@ -170,6 +146,30 @@ class Betting:
             self.shallowest = min([s for s, active in zip(self.stack, self.active) if active])
         self.step = step if step.most < self.shallowest else None
 
+    def _nobody_acted(self) -> None:
+        """What the players did in a round, before they do."""
+        n = self.places
+        self.paid: list[int] = [0] * n
+        """Put in this round."""
+        self.answered: list[int] = self.fresh.copy()
+        """What the player had in after he last acted in this round; of one who cannot act, beyond
+        every amount."""
+        self.acted: list[int] = [NOBODY] * n
+        """Full wagers there had been when the player last acted in this round; -1: not yet."""
+        self.to: int = 0
+        self.full: int = 0
+        self.wagers: int = 0
+        self.holder: int = NOBODY
+        """A player who has put in `to`, so that others can be asked for it."""
+        self.duty: int = NOBODY
+        """Who is to bring in, while nobody has."""
+        self.bring_in_card: int = NOBODY
+        """Who holds the card that brings in; he alone may not fold."""
+        self.first: int = NOBODY
+        """Who acted first in the round."""
+        self.last_wager: int = NOBODY
+        """Who bet, completed or raised last in the round."""
+
     def over(self) -> bool:
         """Where at most one player can act: betting is over for the hand, for he owes nothing."""
         return self.active_count == 0 or self.owed(self.active.index(True)) == 0
@@ -184,9 +184,8 @@ class Betting:
         """The first place from `start` clockwise that has to act, or -1: the round is over."""
         answered, to = self.answered, self.to
         for i in self.clockwise[start]:
-            if answered[i] < to and (
-                self.step is not None or answered[i] == UNASKED or self.owed(i) > 0
-            ):
+            # Who answered less and yet owes nothing is the last who can act: `over` sees to him.
+            if answered[i] < to:
                 return i
         return NOBODY
 

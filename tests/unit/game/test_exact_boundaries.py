@@ -1,5 +1,7 @@
 """Amounts that are exactly enough, and players who are exactly equal (docs/rules.md, 3 to 6)."""
 
+from typing import Any
+
 import pytest
 
 from services.game.events import EventKind
@@ -143,6 +145,77 @@ def test_chips_that_can_no_longer_be_put_in_claim_nothing() -> None:
     hand.leave(3)
     assert hand.betting_is_over
     assert hand.leave(1)[1] == (EventKind.PROTECTED, 1)
+
+
+def with_a_protected_player(short: int) -> Hand:
+    """p1, who has that much in all, is to act; p2 bet 10 on fourth street, p3 is out of time with
+    chips behind, p4 called and left: he and p2 have 21 in."""
+    hand = third_street(
+        [short, 200, 200, 200],
+        "2c Kh Qd Jc",
+        keep="3c Ks Th 9s",
+        time_out="all_in_if_invested",
+    )
+    act(hand, "p1 cbr 10", "p2 cc", "p3 cc", "p4 cc")
+    up(hand, "3c Ks Th 9s")
+    act(hand, "p2 cbr 10")
+    hand.time_out()
+    act(hand, "p4 cc")
+    hand.leave(3)
+    assert to_act(hand) == 1
+    return hand
+
+
+@pytest.mark.parametrize(
+    ("short", "what"), [(20, EventKind.PROTECTED), (21, EventKind.FOLDED), (200, EventKind.FOLDED)]
+)
+def test_a_layer_of_one_unit_that_no_one_still_in_can_reach_keeps_a_leaving_player_in(
+    short: int, what: EventKind
+) -> None:
+    """Chips behind p3 are out of play, so that p1's alone count."""
+    assert with_a_protected_player(short).leave(1)[1] == (what, 1)
+
+
+def test_an_all_in_player_one_unit_short_of_a_layer_does_not_claim_it() -> None:
+    hand = with_a_protected_player(20)
+    act(hand, "p1 cc")
+    assert hand.betting_is_over
+    assert hand.leave(1)[1] == (EventKind.PROTECTED, 1)
+
+
+@pytest.mark.parametrize(
+    "house", [{"bring_in": 6}, {"short_all_in_reopens_at": "full"}], ids=["high", "full"]
+)
+def test_who_brought_in_may_raise_a_completion_that_is_little_above_what_he_has_in(
+    house: dict[str, Any],
+) -> None:
+    hand = third_street([200] * 3, "2c Kh Qd", **house)
+    act(hand, "p1 pb", "p2 cbr 10", "p3 cc")
+    assert (to_act(hand), legal(hand).wagers) == (1, (20,))
+
+
+def open_pair(stacks: list[int]) -> Hand:
+    """Fourth street of three; p2 has the open pair and opens, for the small bet or the big one."""
+    hand = third_street(stacks, "2c Kh Qd", keep="3c Kd Th", fourth_street_pair=True)
+    act(hand, "p1 cbr 10", "p2 cc", "p3 cc")
+    up(hand, "3c Kd Th")
+    return hand
+
+
+def test_a_stack_of_exactly_the_small_bet_is_offered_once_beside_an_open_pair() -> None:
+    assert legal(open_pair([200, 21, 200])).wagers == (10,)
+    assert legal(open_pair([200, 22, 200])).wagers == (10, 11)
+    assert legal(open_pair([200, 31, 200])).wagers == (10, 20)
+
+
+def test_beside_an_open_pair_a_stack_between_both_raises_is_offered_the_small_one_and_all_in() -> (
+    None
+):
+    """Before and after, a table of deep stacks is offered both."""
+    for behind in (189, 25, 189):
+        hand = open_pair([200, 200, 11 + behind])
+        act(hand, "p2 cbr 10")
+        assert legal(hand).wagers == (20, min(30, behind))
 
 
 def seventh_checked(*actions: str) -> Hand:
