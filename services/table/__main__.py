@@ -24,6 +24,7 @@ from services.runtime.settings import load
 from services.table import server as table_server
 from services.table.draft import Services
 from services.table.internal_server import TableInternalServer
+from services.table.operators import Operators
 from services.table.outbox import Outbox
 from services.table.reopening import Reopening
 from services.table.settings import TableSettings
@@ -81,7 +82,10 @@ class Replica:
             self.store, self.tables.tick, interval_s=settings.sweep_interval_ms / 1000
         )
         self.players = table_server.TableServer(self.store, self.tables, self.watchers, wallet)
-        self.settlement = TableInternalServer(self.store, self.outbox, self.tables, money_of)
+        self.operators = Operators(self.tables)
+        self.settlement = TableInternalServer(
+            self.store, self.outbox, self.tables, self.operators, money_of
+        )
 
     async def register(self, server: aio.Server) -> Sequence[str]:
         """Start the store and add both services.

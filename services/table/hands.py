@@ -29,7 +29,7 @@ from services.runtime.errors import DoorcardError, FailedPrecondition
 from services.runtime.ids import uuid7
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import clock, money, options, seats, shown, wants
+from services.table import clock, money, options, seats, shown, standing, wants
 from services.table.draft import Draft
 from services.table.options import Wish
 from services.table.state import (
@@ -167,26 +167,17 @@ async def leave(draft: Draft, player_id: str) -> bool:
     return table.seat_of(player_id) is None
 
 
-async def pause(draft: Draft, reason: str) -> int:
-    """No new hand begins, clocks stand still. Returns the version at which it holds."""
-    blob = draft.table.blob
-    if blob.status is TableStatus.CLOSED:
-        raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
-    if blob.status is TableStatus.OPEN:
-        blob.due_ms = 0
-        blob.pause_reason = reason
-        _set_status(draft, TableStatus.PAUSED, reason)
-    return draft.version_after
-
-
 async def resume(draft: Draft) -> int:
-    """Go on after a pause, with a full clock. Returns the version at which it holds."""
+    """Go on after a pause, with a full clock, or after maintenance. Returns the version at which
+    it holds.
+    """
     blob = draft.table.blob
-    if blob.status is TableStatus.CLOSED:
-        raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
-    if blob.status is TableStatus.PAUSED:
-        blob.pause_reason = ""
-        _set_status(draft, TableStatus.OPEN, "")
+    standing.check_not_closed(draft.table)
+    rests = blob.after_hand is TableStatus.MAINTENANCE
+    if rests:
+        blob.after_hand = None
+    if rests or blob.status is TableStatus.PAUSED:
+        standing.set_status(draft, TableStatus.OPEN, "")
         await _take_up(draft)
     return draft.version_after
 
@@ -287,14 +278,7 @@ async def _time_out(draft: Draft, hand: Hand) -> None:
 
 def _wait_for(draft: Draft, service: str, error: Exception) -> None:
     if not clock.wait_for(draft, service, error):
-        _set_status(draft, TableStatus.PAUSED, f"{service} did not come back")
-
-
-def _set_status(draft: Draft, status: TableStatus, reason: str) -> None:
-    draft.table.blob.status = status
-    draft.lobby = True
-    state = table_pb2.TableState.ValueType(status)
-    draft.tell(state_changed=table_pb2.TableEvent.StateChanged(state=state, reason=reason))
+        standing.set_status(draft, TableStatus.PAUSED, f"{service} did not come back")
 
 
 async def _take_up(draft: Draft) -> None:
@@ -399,6 +383,7 @@ def _finish(draft: Draft, hand: Hand) -> None:
             seat.status = SeatStatus.SITTING_OUT
         draft.tell_seat(number)
     seats.schedule(draft)
+    standing.hand_is_over(draft)
 
 
 def _measure(draft: Draft, hand: Hand) -> None:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from doorcard.table.v1 import internal_pb2, internal_pb2_grpc
 
 from services.runtime.errors import InvalidArgument
-from services.runtime.ids import check_request_id, check_uuid
+from services.runtime.ids import check_uuid
+from services.table import audit
+from services.table.audit import Instruction
 from services.table.outbox import Outbox, entry_of
 from services.table.state import TableMoney
 from services.table.store import Store
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     Context = ServicerContext[Any, Any]
 
 READ_MAX: Final = 500
-REASON_MAX: Final = 200
 SEQ_MAX: Final = 2**53 - 1
 
 
@@ -30,10 +31,14 @@ class Tables(Protocol):
     ) -> bool:
         """True if it is seated, False if it was refused and released."""
 
-    async def pause(self, table_id: str, request_id: str, reason: str) -> int:
+
+class Operators(Protocol):
+    """What it needs of what operators do."""
+
+    async def pause(self, table_id: str, by: Instruction) -> int:
         """Version of the commit."""
 
-    async def resume(self, table_id: str, request_id: str) -> int:
+    async def resume(self, table_id: str, by: Instruction) -> int:
         """Version of the commit."""
 
 
@@ -41,11 +46,17 @@ class TableInternalServer(internal_pb2_grpc.TableInternalServiceServicer):
     """money_of: the money in a stored blob."""
 
     def __init__(
-        self, store: Store, outbox: Outbox, tables: Tables, money_of: Callable[[bytes], TableMoney]
+        self,
+        store: Store,
+        outbox: Outbox,
+        tables: Tables,
+        operators: Operators,
+        money_of: Callable[[bytes], TableMoney],
     ) -> None:
         self._store = store
         self._outbox = outbox
         self._tables = tables
+        self._operators = operators
         self._money_of = money_of
 
     async def ReadOutbox(  # noqa: N802 (gRPC's names)
@@ -101,21 +112,15 @@ class TableInternalServer(internal_pb2_grpc.TableInternalServiceServicer):
     async def PauseTable(  # noqa: N802
         self, request: internal_pb2.PauseTableRequest, _context: "Context"
     ) -> internal_pb2.PauseTableResponse:
-        if len(request.reason) > REASON_MAX:
-            raise InvalidArgument.of_field("reason", f"at most {REASON_MAX} characters")
-        version = await self._tables.pause(
-            check_uuid(request.table_id, "table_id"),
-            check_request_id(request.request_id),
-            request.reason,
-        )
+        by = audit.instruction("pause_table", request.request_id, request.reason)
+        version = await self._operators.pause(check_uuid(request.table_id, "table_id"), by)
         return internal_pb2.PauseTableResponse(version=version)
 
     async def ResumeTable(  # noqa: N802
         self, request: internal_pb2.ResumeTableRequest, _context: "Context"
     ) -> internal_pb2.ResumeTableResponse:
-        version = await self._tables.resume(
-            check_uuid(request.table_id, "table_id"), check_request_id(request.request_id)
-        )
+        by = audit.instruction("resume_table", request.request_id)
+        version = await self._operators.resume(check_uuid(request.table_id, "table_id"), by)
         return internal_pb2.ResumeTableResponse(version=version)
 
     def _check_shard(self, shard: int) -> None:

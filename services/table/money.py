@@ -50,10 +50,13 @@ class Entry(NamedTuple):
     entry_id: str
     ledger: wallet_pb2.LedgerEntry
     hand: history_pb2.HandRecord | None = None
+    audit: history_pb2.AuditRecord | None = None
 
     def item(self, at_ms: int) -> OutboxItem:
         """The entry as the store takes it."""
-        entry = internal_pb2.OutboxEntry(at=timestamp(at_ms), ledger=self.ledger, hand=self.hand)
+        entry = internal_pb2.OutboxEntry(
+            at=timestamp(at_ms), ledger=self.ledger, hand=self.hand, audit=self.audit
+        )
         return OutboxItem(self.entry_id, entry.SerializeToString())
 
 

@@ -207,16 +207,28 @@ def schedule(draft: Draft) -> None:
     blob = draft.table.blob
     if blob.hand is not None:
         return
-    if blob.status is not TableStatus.OPEN or len(draft.table.ready()) < 2:
+    rests = blob.status is not TableStatus.OPEN or blob.after_hand is not None
+    if rests or len(draft.table.ready()) < 2:
         blob.due_ms = 0
     elif not blob.due_ms:
         blob.due_ms = draft.now_ms + blob.config.hand_pause_ms
 
 
+def check_open(table: Table) -> None:
+    """Raises FailedPrecondition where nobody may take a seat: TABLE_CLOSED, TABLE_CLOSING,
+    TABLE_IN_MAINTENANCE.
+    """
+    if table.blob.status is TableStatus.CLOSED:
+        raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
+    if table.blob.after_hand is TableStatus.CLOSING:
+        raise FailedPrecondition("TABLE_CLOSING", "the table closes after the hand")
+    if table.blob.after_hand is TableStatus.MAINTENANCE:
+        raise FailedPrecondition("TABLE_IN_MAINTENANCE", "the table is in maintenance")
+
+
 def _check(table: Table, sitter: Sitter) -> None:
     blob = table.blob
-    if blob.status is TableStatus.CLOSED:
-        raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
+    check_open(table)
     money.check_buy_in(table, sitter.buy_in)
     if sitter.number is not None and sitter.number >= blob.config.seats:
         raise InvalidArgument.of_field("seat", f"the table has {blob.config.seats} seats")

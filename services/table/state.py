@@ -370,7 +370,7 @@ class Table:
 
     @property
     def state(self) -> TableStatus:
-        """What players are told of the table: also that it closes or rests when the hand is over."""
+        """What players are told: also that it closes, or rests, when the hand is over."""
         blob = self.blob
         stands_still = blob.status is TableStatus.PAUSED and blob.hand is not None
         if blob.after_hand is None or blob.status is TableStatus.CLOSED or stands_still:

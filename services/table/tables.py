@@ -30,7 +30,7 @@ from services.runtime.errors import (
 )
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import clock, hands, money, seats, views
+from services.table import clock, hands, money, seats, standing, views
 from services.table.draft import Draft, Services, Stopwatch
 from services.table.hands import Order
 from services.table.kept import KeptTables
@@ -239,13 +239,13 @@ class Tables:
 
     # What the room does
 
-    async def create(self, table_id: str, config: Config) -> Table:
+    async def create(self, table_id: str, config: Config, *entries: money.Entry) -> Table:
         """Create a table, or find the one that the same request created.
 
-        Raises AlreadyExists when another request did.
+        entries: for the outbox, by the same commit. Raises AlreadyExists when another request did.
         """
         table = Table(table_id, None, Blob(config, TableStatus.OPEN))
-        present = await self._create(table, outbox=())
+        present = await self._create(table, outbox=entries)
         if present is None:
             return table
         if present.blob.config.request_digest != config.request_digest:
@@ -292,28 +292,9 @@ class Tables:
 
         return await self._do(table_id, TICKS, "resolve", change, tombstones=True)
 
-    async def pause(self, table_id: str, request_id: str, reason: str) -> int:
-        """No new hand begins, clocks stand still; the version at which it holds."""
-        logger.info("table_pausing", table=table_id, request=request_id, reason=reason)
-
-        async def change(draft: Draft) -> int:
-            return await hands.pause(draft, reason)
-
-        return await self._do(table_id, TICKS, "pause", change)
-
-    async def resume(self, table_id: str, request_id: str) -> int:
-        """Go on after a pause; the version at which it holds."""
-        logger.info("table_resuming", table=table_id, request=request_id)
-        return await self._do(table_id, TICKS, "resume", hands.resume)
-
-    async def void(self, table_id: str, request_id: str, reason: str) -> int:
-        """Give every stake of the running hand back; the version at which it holds."""
-        logger.info("table_voiding", table=table_id, request=request_id, reason=reason)
-
-        async def change(draft: Draft) -> int:
-            return await hands.void(draft, reason)
-
-        return await self._do(table_id, TICKS, "void", change)
+    async def command(self, table_id: str, label: str, change: Change[R]) -> R:
+        """What an operator changes (`operators.Operators`); label: in small letters, of metrics."""
+        return await self._do(table_id, TICKS, label, change)
 
     # Reading
 
@@ -339,8 +320,7 @@ class Tables:
         return views.view(await self.read(table_id), viewer)
 
     async def compare(self) -> None:
-        """Compare every table kept here with the store; close the shards that have lost something.
-        """
+        """Compare every table kept here with the store; close the shards that have lost something."""
         await self._kept.compare()
 
     def busy(self, table_id: str) -> bool:
@@ -517,7 +497,7 @@ class Tables:
         watch = Stopwatch("pause", time.perf_counter())
 
         async def change(draft: Draft) -> int:
-            return await hands.pause(draft, "the room cannot go on with this table")
+            return await standing.pause(draft, "the room cannot go on with this table")
 
         try:
             await self._apply(table_id, change, watch)

@@ -58,9 +58,10 @@ def view(table: Table, viewer: str) -> table_pb2.TableView:
     shown = table_pb2.TableView(
         config=config(table.table_id, blob.config),
         version=table.version,
-        state=table_pb2.TableState.ValueType(blob.status),
+        state=table_pb2.TableState.ValueType(table.state),
         seats=[seat(table, number) for number in sorted(blob.seats)],
         hands=blob.hands,
+        announcement=blob.announcement,
     )
     if blob.hand is not None:
         shown.hand.CopyFrom(_hand(table, viewer))
@@ -174,7 +175,7 @@ def summary(table: Table) -> table_pb2.TableSummary:
     """The table's line in the lobby."""
     return table_pb2.TableSummary(
         config=config(table.table_id, table.blob.config),
-        state=table_pb2.TableState.ValueType(table.blob.status),
+        state=table_pb2.TableState.ValueType(table.state),
         players=len(table.blob.seats),
         hands=table.blob.hands,
     )

@@ -178,12 +178,12 @@ class Chaos:
 
     async def do_pause(self) -> None:
         if self.room.table.blob.status is TableStatus.OPEN:
-            await self.room.tables.pause(self.room.table_id, "p", "chaos")
+            await self.room.pause("chaos")
         else:
-            await self.room.tables.resume(self.room.table_id, "r")
+            await self.room.resume()
 
     async def do_void(self) -> None:
-        await self.room.tables.void(self.room.table_id, "v", "chaos")
+        await self.room.void("chaos")
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -199,7 +199,7 @@ async def test_every_unit_is_where_ledger_and_table_say(seed: int) -> None:
         # Everybody goes home: nothing is left at the table.
         for service in (chaos.room.shuffler, chaos.room.showdown, chaos.room.wallet):
             service.failing = None
-        await chaos.room.tables.resume(chaos.room.table_id, "end")
+        await chaos.room.resume()
         for player in PLAYERS:
             await chaos.room.tables.leave(chaos.room.table_id, player)
         for _ in range(100):

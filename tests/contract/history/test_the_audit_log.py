@@ -134,7 +134,9 @@ async def test_whoever_inserts_a_row_does_not_choose_its_place(
     with psycopg.connect(archive_url) as connection:
         row = connection.execute(
             "INSERT INTO audit_log"
-            " (number, record_id, at, operator, action, table_id, record, hash) VALUES (77, gen_random_uuid(), now(), 'o', 'a', '', 'x', '') RETURNING number, hash"
+            " (number, record_id, at, operator, action, table_id, record, hash)"
+            " VALUES (77, gen_random_uuid(), now(), 'o', 'a', '', 'x', '')"
+            " RETURNING number, hash"
         ).fetchone()
         first = connection.execute("SELECT hash FROM audit_log WHERE number = 1").fetchone()
     assert row is not None

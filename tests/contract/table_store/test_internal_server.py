@@ -12,6 +12,7 @@ from grpc import aio
 from services.runtime.channels import connect
 from services.runtime.errors import DoorcardError
 from services.runtime.server import serving
+from services.table.audit import Instruction
 from services.table.internal_server import TableInternalServer
 from services.table.outbox import Outbox
 from services.table.state import TableMoney
@@ -37,24 +38,24 @@ class Tables:
         self.asked.append((table_id, reservation_id, sitting_id))
         return True
 
-    async def pause(self, table_id: str, request_id: str, reason: str) -> int:
-        self.asked.append((table_id, request_id, reason))
+    async def pause(self, table_id: str, by: Instruction) -> int:
+        self.asked.append((table_id, by.operator, by.request_id, by.reason))
         return 7
 
-    async def resume(self, table_id: str, request_id: str) -> int:
-        self.asked.append((table_id, request_id))
+    async def resume(self, table_id: str, by: Instruction) -> int:
+        self.asked.append((table_id, by.operator, by.request_id))
         return 8
 
 
 def money_of(blob: bytes) -> TableMoney:
     """The blob is a number: the stack of its only player."""
-    return TableMoney("XTS", [("sitting", "anna", int(blob))] if int(blob) else [])
+    return TableMoney("XTS", [("sitting", "anna", int(blob))] if int(blob) else [], [])
 
 
 @asynccontextmanager
 async def stub_on(room: Room, store: Store, tables: Tables) -> AsyncIterator["Stub"]:
     async def register(server: aio.Server) -> list[str]:
-        servicer = TableInternalServer(store, Outbox(store), tables, money_of)
+        servicer = TableInternalServer(store, Outbox(store), tables, tables, money_of)
         internal_pb2_grpc.add_TableInternalServiceServicer_to_server(servicer, server)
         return ["doorcard.table.v1.TableInternalService"]
 
@@ -266,7 +267,11 @@ async def test_reservations_pauses_and_resumes_reach_the_table(
         )
         resumed = await stub.ResumeTable(pb.ResumeTableRequest(table_id=TABLE, request_id="r2"))
         assert (resolved.seated, paused.version, resumed.version) == (True, 7, 8)
-        assert tables.asked == [(TABLE, TABLE, TABLE), (TABLE, "r1", "why"), (TABLE, "r2")]
+        assert tables.asked == [
+            (TABLE, TABLE, TABLE),
+            (TABLE, "settlement", "r1", "why"),
+            (TABLE, "settlement", "r2"),
+        ]
 
 
 async def test_rubbish_is_refused_with_the_field_named(room: Room, open_store: OpenStore) -> None:

@@ -25,9 +25,11 @@ from services.game.wants import ActionKind
 from services.runtime.clock import monotonic_s
 from services.runtime.shards import shard_of
 from services.showdown.reading import read_showdown
+from services.table.audit import Instruction
 from services.table.creation import new_table
 from services.table.draft import Services
 from services.table.hands import Order
+from services.table.operators import Operators
 from services.table.state import Table
 from services.table.store import Store
 from services.table.stored import (
@@ -360,6 +362,7 @@ class FakeRoom:
         self.table_id = ""
         self.requests = 0
         self.tables = self.replica("replica-1")
+        self.operators = Operators(self.tables)
 
     def replica(self, name: str) -> Tables:
         """Another process on the same store."""
@@ -419,6 +422,26 @@ class FakeRoom:
         before = replica.has_stream
         replica.has_stream = lambda table, player: player == player_id or before(table, player)
         await replica.connect(self.table_id, player_id)
+
+    def by(self, action: str, reason: str = "why", request_id: str = "") -> Instruction:
+        """What the operator wants."""
+        return Instruction(action, "olga", ("operator",), request_id or self.request_id(), reason)
+
+    async def pause(self, reason: str = "") -> int:
+        """The operator pauses the table."""
+        return await self.operators.pause(self.table_id, self.by("pause_table", reason))
+
+    async def resume(self) -> int:
+        """The operator lets it go on."""
+        return await self.operators.resume(self.table_id, self.by("resume_table"))
+
+    async def void(self, reason: str = "why") -> int:
+        """The operator voids the running hand; the version of the table when there is none."""
+        running = self.table.blob.hand
+        if running is None:
+            return self.table.version
+        by = self.by("void_hand", reason)
+        return await self.operators.void(self.table_id, running.hand_id, by)
 
     def request_id(self) -> str:
         """A fresh one."""

@@ -188,8 +188,8 @@ async def test_a_protected_player_keeps_his_cards_and_sits_out() -> None:
 async def test_a_paused_table_stands_still_and_goes_on_with_a_full_clock() -> None:
     room = await playing()
     room.store.ms += 9_000
-    version = await room.tables.pause(room.table_id, "p1", "the ledger differs")
-    assert await room.tables.pause(room.table_id, "p2", "again") == version
+    version = await room.pause("the ledger differs")
+    assert await room.pause("again") == version
     assert room.table.blob.status is TableStatus.PAUSED
     assert room.table_id not in room.store.deadlines
     room.store.ms += 60_000
@@ -198,8 +198,8 @@ async def test_a_paused_table_stands_still_and_goes_on_with_a_full_clock() -> No
     with pytest.raises(FailedPrecondition) as caught:
         await room.act()
     assert caught.value.reason == "TABLE_PAUSED"
-    resumed = await room.tables.resume(room.table_id, "r1")
-    assert await room.tables.resume(room.table_id, "r2") == resumed
+    resumed = await room.resume()
+    assert await room.resume() == resumed
     assert room.table.blob.due_ms == room.store.ms + 10_000
     await room.act()
 
@@ -207,20 +207,20 @@ async def test_a_paused_table_stands_still_and_goes_on_with_a_full_clock() -> No
 async def test_a_paused_table_deals_no_new_hand() -> None:
     room = FakeRoom()
     await room.create()
-    await room.tables.pause(room.table_id, "p1", "")
+    await room.pause("")
     await room.seat("anna", "ben")
     assert room.table_id not in room.store.deadlines
-    await room.tables.resume(room.table_id, "r1")
+    await room.resume()
     assert room.store.deadlines[room.table_id] == room.store.ms + 500
 
 
 async def test_who_leaves_a_paused_hand_leaves_it_when_it_goes_on() -> None:
     room = await playing()
     player, _, _ = room.to_act()
-    await room.tables.pause(room.table_id, "p1", "")
+    await room.pause("")
     assert await room.tables.leave(room.table_id, player) == (room.table.version, False)
     assert room.table.hand is not None
-    await room.tables.resume(room.table_id, "r1")
+    await room.resume()
     assert room.table.hand is None
     assert room.table.seat_of(player) is None
 
@@ -229,7 +229,7 @@ async def test_a_void_hand_gives_every_stake_back() -> None:
     room = await playing()
     await room.act()
     await room.act(ActionKind.COMPLETE, 5)
-    await room.tables.void(room.table_id, "v1", "the deck was seen")
+    await room.void("the deck was seen")
     assert [seat.stack for seat in room.table.blob.seats.values()] == [200, 200]
     entry = room.store.outbox[-1]
     assert entry.hand.void

@@ -161,7 +161,7 @@ async def test_after_ten_minutes_the_table_is_paused_until_an_operator_resumes_i
         assert times < 200
     assert room.store.ms - room.table.blob.waits_since_ms > clock.GIVE_UP_AFTER_MS
     room.shuffler.failing = None
-    await room.tables.resume(room.table_id, "r1")
+    await room.resume()
     await ticks(room, 1)
     assert room.table.hand is not None
 
