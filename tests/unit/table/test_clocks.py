@@ -231,7 +231,8 @@ async def test_a_void_hand_gives_every_stake_back() -> None:
     await room.act(ActionKind.COMPLETE, 5)
     await room.void("the deck was seen")
     assert [seat.stack for seat in room.table.blob.seats.values()] == [200, 200]
-    entry = room.store.outbox[-1]
+    entry, note = room.store.outbox[-2:]
+    assert note.audit.action == "void_hand"
     assert entry.hand.void
     assert not entry.ledger.hand.nets
     assert not entry.ledger.hand.rake
