@@ -36,6 +36,8 @@ from services.runtime.wire import SERVER_OPTIONS
 Register = Callable[[aio.Server], Awaitable[Sequence[str]]]
 """Adds servicers to the server and returns the full names of their services."""
 Step = Callable[[], Awaitable[None]]
+Bound = Callable[[str], None]
+"""Told host:port as soon as the server has its port."""
 
 GC_EVERY: Final = 50_000
 """Objects made and not yet gone, beyond which the collector looks for cycles. Ours make few, and
@@ -105,6 +107,7 @@ async def serving(
     on_drain: Step | None = None,
     background: Sequence[Step] = (),
     on_stop: Step | None = None,
+    on_bound: Bound | None = None,
 ) -> AsyncIterator[Running]:
     """A server that answers inside the block and is drained at its end, whatever ends it."""
     keeper = Doorkeeper(_verifier(settings), settings.default_deadline_seconds)
@@ -122,6 +125,8 @@ async def serving(
         for name in ("", *names):
             await health_servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
         running = Running(settings, server, keeper, health_servicer, (port, endpoint.port))
+        if on_bound is not None:
+            on_bound(running.address)
         running.start_background(background)
         try:
             yield running
@@ -140,13 +145,19 @@ async def run(
     on_drain: Step | None = None,
     background: Sequence[Step] = (),
     on_stop: Step | None = None,
+    on_bound: Bound | None = None,
 ) -> int:
     """Serve until a signal comes; the exit status: 0, or 1 if a background task ended by itself."""
     logs.configure(settings.service, settings.log_level)
     metrics.announce_build(settings.service)
     signalled = _signalled()
     async with serving(
-        settings, register, on_drain=on_drain, background=background, on_stop=on_stop
+        settings,
+        register,
+        on_drain=on_drain,
+        background=background,
+        on_stop=on_stop,
+        on_bound=on_bound,
     ) as running:
         # What was made until now stays: the collector need not look at it again.
         gc.collect()

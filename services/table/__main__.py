@@ -17,6 +17,7 @@ from grpc import aio
 
 from services.runtime.channels import connect
 from services.runtime.errors import DoorcardError
+from services.runtime.listen import split_listen
 from services.runtime.logs import logger
 from services.runtime.sealing import SealKeys
 from services.runtime.server import Step, main, run
@@ -26,7 +27,9 @@ from services.table.draft import Services
 from services.table.internal_server import TableInternalServer
 from services.table.operators import Operators
 from services.table.outbox import Outbox
+from services.table.ownership import Ownership
 from services.table.reopening import Reopening
+from services.table.routing import Routing
 from services.table.settings import TableSettings
 from services.table.shards import Shards
 from services.table.state import money_of
@@ -37,6 +40,7 @@ from services.table.tables import Tables
 from services.table.watchers import Watchers
 
 WALLET_AGAIN_S: Final = 5.0
+EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (asked for, not bound)
 INTERNAL_NAME: Final = internal_pb2.DESCRIPTOR.services_by_name["TableInternalService"].full_name
 
 
@@ -65,7 +69,11 @@ class Replica:
             shards=settings.shards,
             keys=keys,
             replica_id=self.id,
+            replicas_required=settings.replicas_required,
         )
+        self._advertised = settings.advertise_address
+        self.ownership = Ownership(self.id, settings.shards)
+        self.store.heart.changed = self._replicas_changed
         self.shards = Shards(self.store, wallet)
         self.reopening = Reopening(self.store, wallet)
         self._wallet_checked = False
@@ -79,8 +87,12 @@ class Replica:
         )
         self.watchers = Watchers(self.store, self.tables)
         self.sweep = Sweep(
-            self.store, self.tables.tick, interval_s=settings.sweep_interval_ms / 1000
+            self.store,
+            self.tables.tick,
+            owns=self.ownership.owns,
+            interval_s=settings.sweep_interval_ms / 1000,
         )
+        self.routing = Routing(self.ownership)
         self.players = table_server.TableServer(self.store, self.tables, self.watchers, wallet)
         self.operators = Operators(self.tables)
         self.settlement = TableInternalServer(
@@ -95,7 +107,12 @@ class Replica:
         await self.store.start()
         await self._wallet_agrees()
         internal_pb2_grpc.add_TableInternalServiceServicer_to_server(self.settlement, server)
-        return [table_server.register(server, self.players), INTERNAL_NAME]
+        return [table_server.register(server, self.players, self.routing), INTERNAL_NAME]
+
+    def bound(self, address: str) -> None:
+        """The server has its port: clients may be told, if it is an address at all."""
+        everywhere = split_listen(address)[0] in EVERY_INTERFACE
+        self.store.heart.address = self._advertised or ("" if everywhere else address)
 
     @property
     def background(self) -> Sequence[Step]:
@@ -126,10 +143,19 @@ class Replica:
             logger.warning("wallet_not_checked", reason=error.reason)
 
     async def drain(self) -> None:
-        """No new ticks, streams told to connect elsewhere, commits finished."""
+        """Shards given up, streams told to connect elsewhere, no new ticks, commits finished."""
+        try:
+            await self.store.heart.retire()
+        except DoorcardError as error:
+            # Then the others find out for themselves.
+            logger.info("not_retired", reason=error.reason)
+        self.routing.drain()
         await self.watchers.drain()
         await self.sweep.stop()
         await self.tables.emptied()
+
+    def _replicas_changed(self) -> None:
+        self.ownership.learn(self.store.heart.live)
 
     async def stop(self) -> None:
         """Close what was opened."""
@@ -147,6 +173,7 @@ async def serve(settings: TableSettings, keys: SealKeys) -> int:
         on_drain=replica.drain,
         background=replica.background,
         on_stop=replica.stop,
+        on_bound=replica.bound,
     )
 
 

@@ -1,4 +1,4 @@
-"""The wire to Redis: one plain connection, used by one task.
+"""The wire to one Redis server: one plain connection, used by one task.
 
 Whoever wants something of Redis leaves a command and waits. All commands left in one tick of the
 event loop go out in one write, not in a MULTI: each is answered alone. Only the sending task ever
@@ -7,11 +7,15 @@ wrong waiter. Who stops waiting changes nothing: his command has its effect all 
 
 Every command may be sent again after a lost connection, when nobody knows whether it had its
 effect; the scripts are written so that the second time does no harm.
+
+With `replicas_required` one WAIT follows the commands of a write, on the same connection, and
+nothing durable is answered before its reply. WAIT speaks only of what this connection wrote, so a
+command that is sent again takes a write to its shard's fence along.
 """
 
 import asyncio
 import hashlib
-import random
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,10 +23,12 @@ from typing import Any, Final
 
 import hiredis
 from prometheus_client import Counter
-from redis.asyncio.connection import AbstractConnection, ConnectionPool
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import (
+    AskError,
     ClusterDownError,
     MasterDownError,
+    MovedError,
     NoScriptError,
     ReadOnlyError,
     ResponseError,
@@ -32,6 +38,8 @@ from redis.exceptions import (
 from services.runtime.errors import Internal, Unavailable
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY, Dependency
+from services.table.connections import CONNECT_TIMEOUT_S, backoff_s, connections
+from services.table.subscription import Channels, OnMessage, OnSubscribed, Subscription
 
 BATCH_MAX: Final = 512
 """Commands in one write."""
@@ -39,20 +47,19 @@ BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
 WAITING_MAX: Final = 16_384
 """Commands left and not yet answered; the next one is refused."""
 TRIES_MAX: Final = 8
-CONNECT_TIMEOUT_S: Final = 1.0
-BACKOFF_FIRST_S: Final = 0.02
-BACKOFF_MAX_S: Final = 0.5
+"""Times that a command is sent whose effect is not known."""
 RETRY_AFTER_MS: Final = 500
-PING_EVERY_S: Final = 5.0
-SILENCE_MAX_S: Final = 15.0
-"""A subscription that heard not even the answer to a ping for so long is made anew."""
-HEARD_EVERY_S: Final = 1.0
-"""How exactly it is known when something was heard last."""
-CHANNELS_PER_COMMAND: Final = 64
+CONFIRM_MS: Final = 300
+"""How long replicas have to confirm a write."""
 
 LOST: Final = Counter(
     "doorcard_store_connections_lost",
     "Times that the connection to the store broke or could not be made.",
+    registry=REGISTRY,
+)
+UNCONFIRMED: Final = Counter(
+    "doorcard_store_writes_unconfirmed",
+    "Writes that too few of the store's replicas confirmed in time.",
     registry=REGISTRY,
 )
 
@@ -60,8 +67,17 @@ REDIS: Final = Dependency("redis", "exchange")
 """One exchange is one write and its replies, of all commands of a tick."""
 
 Argument = bytes | str | int
+_ELSEWHERE: Final = (MovedError, AskError)
 _PASSING: Final = (TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
 _PASSING_WORDS: Final = ("LOADING", "BUSY", "NOREPLICAS")
+
+
+def packed(*words: Argument) -> bytes:
+    """A command as it goes over the wire."""
+    return bytes(hiredis.pack_command(words))  # type: ignore[arg-type]  # a tuple of any length
+
+
+_ASKING: Final = packed("ASKING")
 
 
 class Script:
@@ -70,39 +86,135 @@ class Script:
     def __init__(self, path: Path) -> None:
         self.name: Final = path.stem
         self.text: Final = path.read_bytes()
+        self.writes: Final = b"no-writes" not in self.text.partition(b"\n")[0]
         self.sha: Final = hashlib.sha1(self.text, usedforsecurity=False).hexdigest()
 
 
-class _Command:
-    __slots__ = ("answer", "answered", "give_up_at", "packed", "tries")
+class Command:
+    """A command on its way.
 
-    def __init__(self, packed: bytes, answer: "asyncio.Future[Any]", give_up_at: float) -> None:
+    key: one of its keys, which says where it belongs. durable: its reply waits for the replicas.
+    """
+
+    __slots__ = ("answer", "answered", "asking", "durable", "give_up_at", "key", "packed", "tries")
+
+    def __init__(
+        self,
+        packed: bytes,
+        key: str,
+        answer: "asyncio.Future[Any]",
+        give_up_at: float,
+        *,
+        durable: bool,
+    ) -> None:
         self.packed = packed
+        self.key = key
         self.answer = answer
         self.give_up_at = give_up_at
+        self.durable = durable
         self.tries = 0
+        self.asking = False
+        """It was sent on to a node that is still taking over its slot."""
         # Not the same as answer.done(): a waiter may have gone away before the reply came.
         self.answered = False
 
+    def before(self) -> list[bytes]:
+        """What goes ahead of it, each with a reply of its own."""
+        ahead = []
+        if self.durable and self.tries > 1:
+            fence = f"{self.key.partition('}')[0]}}}:fence"
+            ahead.append(packed("SET", fence, self.tries))
+        if self.asking:
+            ahead = [part for each in (*ahead, b"") for part in (_ASKING, each) if part]
+        return ahead
+
     def succeed(self, reply: Any) -> None:
+        """The reply."""
         self.answered = True
         if not self.answer.done():
             self.answer.set_result(reply)
 
     def fail(self, error: Exception) -> None:
+        """It comes to nothing, as far as anybody knows."""
         self.answered = True
         if not self.answer.done():
             self.answer.set_exception(error)
 
 
-class Line:
+class Wire(ABC):
     """Commands in, futures of replies out (bytes, ints, lists of them, None).
 
-    A future fails with Unavailable (STORE_AWAY: perhaps it had its effect, perhaps not; STORE_FULL)
-    or Internal (STORE_FAULT: Redis refused the command).
+    A future fails with Unavailable (STORE_AWAY, WRITE_UNCONFIRMED: perhaps it had its effect,
+    perhaps not; STORE_FULL) or Internal (STORE_FAULT: Redis refused the command).
+    """
+
+    _patience_s: float
+    _confirms: bool
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin to send; needs a running loop."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop; what still waits fails with Unavailable."""
+
+    @abstractmethod
+    def leave(self, command: Command) -> None:
+        """Send it with everything else of this tick."""
+
+    @abstractmethod
+    def nodes(self) -> Sequence[str]:
+        """The servers that hold keys."""
+
+    @abstractmethod
+    def node_of(self, key: str) -> str:
+        """The server that holds a key."""
+
+    @abstractmethod
+    def ask_node(self, node: str, *command: Argument) -> "asyncio.Future[Any]":
+        """A command without keys, to one of `nodes`."""
+
+    @abstractmethod
+    def subscription(self, on_message: OnMessage, on_subscribed: OnSubscribed) -> Channels:
+        """Sharded channels, on connections of their own."""
+
+    def ask(self, *command: Argument, durable: bool = False) -> "asyncio.Future[Any]":
+        """A command whose second word is its key.
+
+        durable: answer only when the replicas have it, if any are required.
+        """
+        return self._left(command, str(command[1]), durable=durable)
+
+    def run(
+        self,
+        script: Script,
+        keys: Sequence[Argument],
+        args: Sequence[Argument],
+        *,
+        durable: bool = True,
+    ) -> "asyncio.Future[Any]":
+        """`ask` for a script; all keys belong to one slot. One that only reads is never durable."""
+        command = ("EVALSHA", script.sha, len(keys), *keys, *args)
+        return self._left(command, str(keys[0]), durable=durable and script.writes)
+
+    def _left(self, words: Sequence[Argument], key: str, *, durable: bool) -> "asyncio.Future[Any]":
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        give_up_at = loop.time() + self._patience_s
+        durable = durable and self._confirms
+        self.leave(Command(packed(*words), key, answer, give_up_at, durable=durable))
+        return answer
+
+
+class Line(Wire):
+    """The wire to one server.
 
     url: redis://, rediss:// or unix://. reply_timeout_s: for the replies of one batch; after it the
     connection is dropped. patience_s: how long a command is tried again before it fails.
+    replicas_required: how many must have a durable write before it is answered. elsewhere: takes
+    over commands that this server did not answer, with the reason; without it they are sent to it
+    again.
     """
 
     def __init__(
@@ -112,53 +224,67 @@ class Line:
         *,
         reply_timeout_s: float = 2.0,
         patience_s: float = 4.0,
+        replicas_required: int = 0,
+        elsewhere: Callable[[Command, Exception], None] | None = None,
     ) -> None:
-        self._connect = _connections(url)
+        self._url = url
+        self._connect = connections(url)
         self._scripts = scripts
         self._reply_timeout_s = reply_timeout_s
         self._patience_s = patience_s
+        self._confirms = replicas_required > 0
+        self._replicas_required = replicas_required
+        self._wait = packed("WAIT", replicas_required, CONFIRM_MS)
+        self._elsewhere = elsewhere
         self._connection: AbstractConnection | None = None
-        self._waiting: deque[_Command] = deque()
-        self._left = asyncio.Event()
+        self._waiting: deque[Command] = deque()
+        self._passed_on: set[Command] = set()
+        self._left_some = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to send; needs a running loop."""
         self._task = asyncio.create_task(self._send_for_ever(), name="redis line")
 
     async def close(self) -> None:
-        """Stop; what still waits fails with Unavailable."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
-    def ask(self, *command: Argument) -> "asyncio.Future[Any]":
-        """Leave a command to be sent with everything else of this tick."""
-        loop = asyncio.get_running_loop()
-        answer = loop.create_future()
+    def leave(self, command: Command) -> None:
         if self._task is None or self._task.done() or len(self._waiting) >= WAITING_MAX:
-            reason = "STORE_FULL" if self._task else "STORE_AWAY"
-            answer.set_exception(_unavailable(reason))
-            return answer
-        packed: bytes = hiredis.pack_command(command)  # type: ignore[arg-type]  # a tuple of any length
-        self._waiting.append(_Command(packed, answer, loop.time() + self._patience_s))
-        self._left.set()
-        return answer
+            command.fail(unavailable("STORE_FULL" if self._task else "STORE_AWAY"))
+            return
+        self._waiting.append(command)
+        self._left_some.set()
 
-    def run(
-        self, script: Script, keys: Sequence[Argument], args: Sequence[Argument]
-    ) -> "asyncio.Future[Any]":
-        """`ask` for a script."""
-        return self.ask("EVALSHA", script.sha, len(keys), *keys, *args)
+    def take_back(self) -> list[Command]:
+        """The commands that were left and not yet sent."""
+        back = list(self._waiting)
+        self._waiting.clear()
+        self._left_some.clear()
+        return back
+
+    def nodes(self) -> Sequence[str]:
+        return ("",)
+
+    def node_of(self, key: str) -> str:  # noqa: ARG002 (there is one)
+        return ""
+
+    def ask_node(self, node: str, *command: Argument) -> "asyncio.Future[Any]":  # noqa: ARG002
+        return self._left(command, "", durable=False)
+
+    def subscription(self, on_message: OnMessage, on_subscribed: OnSubscribed) -> Channels:
+        return Subscription(connections(self._url), on_message, on_subscribed)
 
     async def _send_for_ever(self) -> None:
         failures = 0
-        batch: list[_Command] = []
+        batch: list[Command] = []
         try:
             while True:
-                await self._left.wait()
+                await self._left_some.wait()
                 batch = self._take()
+                failure: Exception | None = None
                 try:
                     with REDIS.timed("exchange"):
                         await self._exchange(batch)
@@ -167,52 +293,104 @@ class Line:
                     if not failures:
                         logger.warning("store_away", error=type(error).__name__)
                     LOST.inc()
+                    failure = error
                     await self._drop()
-                again = [each for each in batch if not each.answered]
-                self._put_back(again)
+                again = [e for e in batch if not e.answered and e not in self._passed_on]
+                self._passed_on.clear()
+                self._put_back(again, failure)
                 failures = failures + 1 if again else 0
                 if failures:
-                    await asyncio.sleep(_backoff_s(failures))
+                    await asyncio.sleep(backoff_s(failures))
                     self._expire()
         finally:
             await self._drop()
             for command in (*batch, *self._waiting):
                 if not command.answered:
-                    command.fail(_unavailable("STORE_AWAY"))
+                    command.fail(unavailable("STORE_AWAY"))
             self._waiting.clear()
 
-    def _take(self) -> list[_Command]:
-        batch: list[_Command] = []
+    def _take(self) -> list[Command]:
+        batch: list[Command] = []
         size = 0
         while self._waiting and len(batch) < BATCH_MAX and size < BATCH_BYTES_MAX:
             command = self._waiting.popleft()
             size += len(command.packed)
             batch.append(command)
         if not self._waiting:
-            self._left.clear()
+            self._left_some.clear()
         return batch
 
-    async def _exchange(self, batch: list[_Command]) -> None:
+    async def _exchange(self, batch: list[Command]) -> None:
         """Send, read, answer. What is not answered then must be sent again."""
         async with asyncio.timeout(self._reply_timeout_s + CONNECT_TIMEOUT_S):
             connection = self._connection or await self._open()
+            parts: list[bytes] = []
+            ahead: dict[Command, int] = {}
+            waits = False
             for command in batch:
                 command.tries += 1
-            await connection.send_packed_command(b"".join(each.packed for each in batch))
-            refused: ResponseError | None = None
-            for command in batch:
+                waits = waits or command.durable
+                if command.asking or command.tries > 1:
+                    before = command.before()
+                    ahead[command] = len(before)
+                    parts += before
+                parts.append(command.packed)
+            if waits:
+                parts.append(self._wait)
+            await connection.send_packed_command(b"".join(parts))
+            await self._answer(connection, batch, ahead, waits=waits)
+
+    async def _answer(
+        self,
+        connection: AbstractConnection,
+        batch: list[Command],
+        ahead: dict[Command, int],
+        *,
+        waits: bool,
+    ) -> None:
+        refused: list[tuple[Command, ResponseError]] = []
+        written: list[tuple[Command, Any]] = []
+        unfenced: set[Command] = set()
+        for command in batch:
+            for _ in range(ahead.get(command, 0)):
                 try:
-                    command.succeed(await connection.read_response(disable_decoding=True))
-                except ResponseError as error:
-                    if _passes(error):
-                        refused = error
-                    else:
-                        logger.error("store_refused_a_command", error=str(error)[:200])
-                        command.fail(Internal("STORE_FAULT", "the store refused a command"))
-            if isinstance(refused, NoScriptError):
-                await self._load_scripts(connection)
-            elif isinstance(refused, ReadOnlyError):
-                await self._drop()
+                    await connection.read_response(disable_decoding=True)
+                except ResponseError:
+                    unfenced.add(command)
+            try:
+                reply = await connection.read_response(disable_decoding=True)
+            except ResponseError as error:
+                refused.append((command, error))
+                continue
+            if command.durable:
+                written.append((command, reply))
+            else:
+                command.succeed(reply)
+        copies = await connection.read_response(disable_decoding=True) if waits else 0
+        for command, reply in written:
+            if copies >= self._replicas_required and command not in unfenced:
+                command.succeed(reply)
+            else:
+                UNCONFIRMED.inc()
+                command.fail(unavailable("WRITE_UNCONFIRMED"))
+        for command, refusal in refused:
+            await self._refused(connection, command, refusal)
+
+    async def _refused(
+        self, connection: AbstractConnection, command: Command, error: ResponseError
+    ) -> None:
+        if isinstance(error, NoScriptError):
+            await self._load_scripts(connection)
+        elif not _passes(error):
+            logger.error("store_refused_a_command", error=str(error)[:200])
+            command.fail(Internal("STORE_FAULT", "the store refused a command"))
+        elif self._elsewhere is not None:
+            # It had no effect: the time it may take is bound enough.
+            command.tries -= 1
+            self._passed_on.add(command)
+            self._elsewhere(command, error)
+        elif isinstance(error, ReadOnlyError):
+            await self._drop()
 
     async def _open(self) -> AbstractConnection:
         connection = self._connect()
@@ -234,136 +412,38 @@ class Line:
         if connection is not None:
             await connection.disconnect(nowait=True)
 
-    def _put_back(self, again: list[_Command]) -> None:
+    def _put_back(self, again: list[Command], failure: Exception | None) -> None:
+        if self._elsewhere is not None and failure is not None:
+            for command in (*again, *self.take_back()):
+                self._elsewhere(command, failure)
+            return
         for command in reversed(again):
             if command.tries < TRIES_MAX:
                 self._waiting.appendleft(command)
             else:
-                command.fail(_unavailable("STORE_AWAY"))
+                command.fail(unavailable("STORE_AWAY"))
         if self._waiting:
-            self._left.set()
+            self._left_some.set()
 
     def _expire(self) -> None:
         now = asyncio.get_running_loop().time()
         while self._waiting and self._waiting[0].give_up_at <= now:
-            self._waiting.popleft().fail(_unavailable("STORE_AWAY"))
+            self._waiting.popleft().fail(unavailable("STORE_AWAY"))
         if not self._waiting:
-            self._left.clear()
+            self._left_some.clear()
 
 
-class Subscription:
-    """Sharded channels on a connection of its own; lost, it is made anew and all are subscribed.
-
-    on_message(channel, message) and on_subscribed(channel), which comes after every subscribing,
-    the repeated ones too: what was published before it was missed. Both are called on the loop and
-    must not block or raise.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        on_message: Callable[[bytes, bytes], None],
-        on_subscribed: Callable[[bytes], None],
-    ) -> None:
-        self._connect = _connections(url)
-        self._on_message = on_message
-        self._on_subscribed = on_subscribed
-        self._wanted: set[bytes] = set()
-        self._subscribed: set[bytes] = set()
-        self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin; needs a running loop."""
-        self._task = asyncio.create_task(self._listen_for_ever(), name="redis subscription")
-
-    async def close(self) -> None:
-        """Stop listening."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
-
-    def want(self, channel: bytes) -> None:
-        """Listen to a channel from soon on; `on_subscribed` says from when."""
-        self._wanted.add(channel)
-        self._changed.set()
-
-    def leave(self, channel: bytes) -> None:
-        """Listen to it no longer."""
-        self._wanted.discard(channel)
-        self._changed.set()
-
-    async def _listen_for_ever(self) -> None:
-        failures = 0
-        while True:
-            connection = self._connect()
-            self._subscribed.clear()
-            try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    await connection.connect()  # type: ignore[no-untyped-call]
-                async with asyncio.TaskGroup() as both:
-                    both.create_task(self._write(connection))
-                    both.create_task(self._read(connection))
-            except* Exception as group:
-                failures += 1
-                logger.warning("wakes_away", error=type(group.exceptions[0]).__name__)
-            finally:
-                await connection.disconnect(nowait=True)
-            await asyncio.sleep(_backoff_s(failures))
-
-    async def _write(self, connection: AbstractConnection) -> None:
-        while True:
-            self._changed.clear()
-            await self._send(connection, "SSUBSCRIBE", self._wanted - self._subscribed)
-            await self._send(connection, "SUNSUBSCRIBE", self._subscribed - self._wanted)
-            self._subscribed = set(self._wanted)
-            try:
-                async with asyncio.timeout(PING_EVERY_S):
-                    await self._changed.wait()
-            except TimeoutError:
-                await connection.send_command("PING")
-
-    async def _send(self, connection: AbstractConnection, what: str, channels: set[bytes]) -> None:
-        ordered = sorted(channels)
-        for start in range(0, len(ordered), CHANNELS_PER_COMMAND):
-            await connection.send_command(what, *ordered[start : start + CHANNELS_PER_COMMAND])
-
-    async def _read(self, connection: AbstractConnection) -> None:
-        loop = asyncio.get_running_loop()
-        heard_at = loop.time()
-        async with asyncio.timeout(SILENCE_MAX_S) as silence:
-            while True:
-                reply = await connection.read_response(disable_decoding=True)
-                # Not for every message: one comes with every commit.
-                if loop.time() > heard_at + HEARD_EVERY_S:
-                    heard_at = loop.time()
-                    silence.reschedule(heard_at + SILENCE_MAX_S)
-                if reply[0] == b"smessage":
-                    self._on_message(reply[1], reply[2])
-                elif reply[0] == b"ssubscribe":
-                    self._on_subscribed(reply[1])
+def unavailable(reason: str) -> Unavailable:
+    """STORE_AWAY, STORE_FULL or WRITE_UNCONFIRMED."""
+    return Unavailable(reason, _WORDS[reason], retry_after_ms=RETRY_AFTER_MS)
 
 
-def _connections(url: str) -> Callable[[], AbstractConnection]:
-    """A maker of connections; time-outs are the caller's, over whole batches."""
-    pool = ConnectionPool.from_url(
-        url, protocol=2, socket_timeout=None, socket_connect_timeout=CONNECT_TIMEOUT_S
-    )
-    return pool.make_connection
+_WORDS: Final = {
+    "STORE_AWAY": "the store does not answer",
+    "STORE_FULL": "too many requests wait for the store",
+    "WRITE_UNCONFIRMED": "too few replicas of the store confirmed it: ask again with the same id",
+}
 
 
 def _passes(error: ResponseError) -> bool:
-    return isinstance(error, (*_PASSING, NoScriptError)) or str(error).startswith(_PASSING_WORDS)
-
-
-def _unavailable(reason: str) -> Unavailable:
-    message = "too many requests wait for the store"
-    if reason == "STORE_AWAY":
-        message = "the store does not answer"
-    return Unavailable(reason, message, retry_after_ms=RETRY_AFTER_MS)
-
-
-def _backoff_s(failures: int) -> float:
-    ceiling = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2 ** min(failures - 1, 8))
-    return random.uniform(ceiling / 2, ceiling)  # noqa: S311 (no secret)
+    return isinstance(error, (*_ELSEWHERE, *_PASSING)) or str(error).startswith(_PASSING_WORDS)

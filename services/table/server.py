@@ -32,6 +32,7 @@ from services.table import views
 from services.table.creation import NAME_MAX, NewTable, new_table
 from services.table.draft import Wallet
 from services.table.hands import Order
+from services.table.routing import Routing
 from services.table.store import Store
 from services.table.streams import Stream
 from services.table.tables import Tables
@@ -245,7 +246,7 @@ class TableServer:
         return int(found[1]), check_uuid(found[2], "page_token")
 
 
-def register(server: "Server", service: TableServer) -> str:
+def register(server: "Server", service: TableServer, routing: Routing) -> str:
     """Add the service to a server; the name that reflection and health know it by.
 
     The two streams write bytes that are encoded already.
@@ -263,6 +264,11 @@ def register(server: "Server", service: TableServer) -> str:
     )
     handlers["WatchTable"] = grpc.unary_stream_rpc_method_handler(
         service.WatchTable, request_deserializer=table_pb2.WatchTableRequest.FromString
+    )
+    handlers["WatchRouting"] = grpc.unary_stream_rpc_method_handler(
+        routing.WatchRouting,
+        request_deserializer=table_pb2.WatchRoutingRequest.FromString,
+        response_serializer=_serialized,
     )
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE_NAME, handlers),))
     return SERVICE_NAME

@@ -1,9 +1,10 @@
-"""The tables' store: the only file that speaks to Redis (`line.py` is the wire under it).
+"""The tables' store: the only file that speaks to Redis, with `heart.py` (`line.py` and
+`cluster.py` are the wire under both).
 
 Plaintext in, plaintext out: blobs, events and outbox entries are sealed here, for exactly the place
 they are written to. Keys of one shard share a slot: `{t<shard>}:shard`, `:table:<id>`,
-`:events:<id>`, `:deadlines`, `:outbox`, `:lobby`, channel `:wake`; beside them only
-`{room}:replicas` and `{room}:settings`. A version is `epoch * 2^32 + n`.
+`:events:<id>`, `:deadlines`, `:outbox`, `:lobby`, `:fence`, channel `:wake`; beside them only
+`{room}:replicas`, `{room}:addresses` and `{room}:settings`. A version is `epoch * 2^32 + n`.
 
 Every method that waits for Redis raises Unavailable (STORE_AWAY, STORE_FULL; with a time to try
 again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what must never happen.
@@ -16,15 +17,16 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Final
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter
 
-from services.runtime import clock
 from services.runtime.errors import FailedPrecondition, Internal, Unavailable
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.runtime.sealing import SealBroken, SealKeys
 from services.runtime.shards import shard_of
-from services.table.line import Argument, Line, Script, Subscription
+from services.table.cluster import ClusterWire, is_cluster
+from services.table.heart import Heart
+from services.table.line import Argument, Line, Script, Wire
 from services.table.stored import (
     EPOCH_BITS,
     SHARD_RETRY_AFTER_MS,
@@ -54,10 +56,6 @@ INSPECT_ENTRIES_MAX: Final = 20_000
 APPLIED_SEARCH_MAX: Final = 1000
 TAG_BYTES: Final = 8
 OPENINGS_MAX: Final = 3
-HEARTBEAT_S: Final = 0.5
-DEAD_AFTER_MS: Final = 1500
-FORGOTTEN_AFTER_MS: Final = 60_000
-CLOCK_SAMPLES: Final = 16
 
 BLOB: Final = "blob"
 EVENT: Final = "event"
@@ -74,11 +72,6 @@ SHARDS_CLOSED: Final = Counter(
 SEALS_BROKEN: Final = Counter(
     "doorcard_seals_broken", "Sealed texts that did not open.", ["purpose"], registry=REGISTRY
 )
-CLOCK_OFFSET: Final = Gauge(
-    "doorcard_store_clock_offset_seconds",
-    "Redis time less this machine's wall clock.",
-    registry=REGISTRY,
-)
 
 
 class SettingsDiffer(Exception):  # noqa: N818 (what happened, in plain words)
@@ -89,14 +82,15 @@ _SCRIPTS: Final = {
     path.stem: Script(path) for path in sorted((Path(__file__).parent / "scripts").glob("*.lua"))
 }
 _SETTINGS_KEY: Final = "{room}:settings"
-_REPLICAS_KEY: Final = "{room}:replicas"
 
 
 class Store:
     """A replica's store.
 
-    url: redis://, rediss:// or unix://. room: its name, equal to that of `keys`. shards: fixed for
-    the life of the room. replica_id: names this process in `{room}:replicas`.
+    url: redis://, rediss:// or unix://, or a cluster's (`cluster.ClusterUrl`). room: its name,
+    equal to that of `keys`. shards: fixed for the life of the room. replica_id: names this process
+    in `{room}:replicas`. replicas_required: how many of Redis' replicas must have a commit before
+    it is answered; without them it is Unavailable (WRITE_UNCONFIRMED).
     """
 
     def __init__(
@@ -109,6 +103,7 @@ class Store:
         replica_id: str,
         reply_timeout_s: float = 2.0,
         patience_s: float = 4.0,
+        replicas_required: int = 0,
     ) -> None:
         if keys.room != room:
             raise ValueError("the seal keys belong to another room")
@@ -119,18 +114,18 @@ class Store:
         self.replica_id: Final = replica_id
         self.opener: Callable[[int], Awaitable[None]] = _no_opener
         """Opens an unopened shard or raises; `shards.Shards` puts itself here."""
-        self._url = url
         self._keys = keys
-        self._line = Line(
+        self._line = (ClusterWire if is_cluster(url) else Line)(
             url,
             tuple(_SCRIPTS.values()),
             reply_timeout_s=reply_timeout_s,
             patience_s=patience_s,
+            replicas_required=replicas_required,
         )
+        self._confirms = replicas_required > 0
+        self.heart: Final = Heart(self._line, _SCRIPTS["heartbeat"], replica_id)
         self._epochs: dict[int, int] = {}
-        self._clock: list[tuple[int, int]] = []
-        self._offset_us: int | None = None
-        self._heart: asyncio.Task[None] | None = None
+        self._beating: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to work; needs a running loop and an answering Redis.
@@ -140,14 +135,14 @@ class Store:
         self._line.start()
         await self._check_settings()
         await self.beat()
-        self._heart = asyncio.create_task(self._beat_for_ever(), name="heartbeat")
+        self._beating = asyncio.create_task(self.heart.run(), name="heartbeat")
 
     async def close(self) -> None:
         """Stop; commits under way that have not been sent fail with Unavailable."""
-        if self._heart is not None:
-            self._heart.cancel()
-            await asyncio.gather(self._heart, return_exceptions=True)
-            self._heart = None
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+            self._beating = None
         await self._line.close()
 
     def shard_of(self, table_id: str) -> int:
@@ -158,11 +153,9 @@ class Store:
         """The shard's epoch as last seen; 0 before it was."""
         return self._epochs.get(shard, 0)
 
-    def now_ms(self) -> int:
-        """Redis time, from this machine's monotonic clock and the measured offset."""
-        if self._offset_us is None:
-            raise Unavailable("STORE_AWAY", "the store's clock is not yet measured")
-        return (_monotonic_us() + self._offset_us) // 1000
+    def now_ms(self, shard: int = 0) -> int:
+        """Redis time at a shard, from this machine's monotonic clock and the measured offset."""
+        return self.heart.now_ms(_key(shard, "shard"))
 
     # --- tables
 
@@ -179,6 +172,16 @@ class Store:
             raise
         _COUNTS[type(outcome)].inc()
         return outcome
+
+    async def confirm(self, table_id: str) -> None:
+        """Return when the replicas that are required have all that was written until now.
+
+        What is answered from a stored table was perhaps written by a commit that was not confirmed.
+        Raises Unavailable (WRITE_UNCONFIRMED).
+        """
+        if self._confirms:
+            fence = _key(self.shard_of(table_id), "fence")
+            await self._line.ask("SET", fence, self.replica_id, durable=True)
 
     async def load(self, table_id: str) -> Stored | None:
         """The table as it is, None if there is none."""
@@ -237,10 +240,16 @@ class Store:
         lines = await self._line.ask("HMGET", key, *page)
         return [(name.decode(), line) for name, line in zip(page, lines, strict=True) if line]
 
-    async def claim_due(self, shard: int, limit: int) -> list[str]:
-        """Tables that are due, longest overdue first; for a second no other replica gets them."""
+    async def claim_due(self, shard: int, limit: int, overdue_ms: int = 0) -> list[str]:
+        """Tables that are due, longest overdue first; for a second no other replica gets them.
+
+        overdue_ms: only those that have been due for so long.
+        """
         due = await self._line.run(
-            _SCRIPTS["claim"], (_key(shard, "shard"), _key(shard, "deadlines")), (limit, LEASE_MS)
+            _SCRIPTS["claim"],
+            (_key(shard, "shard"), _key(shard, "deadlines")),
+            (limit, LEASE_MS, overdue_ms),
+            durable=False,
         )
         return [name.decode() for name in due]
 
@@ -250,7 +259,7 @@ class Store:
         on_subscribed: Callable[[int], None],
     ) -> "ShardSubscription":
         """Wake-ups of shards: `on_wake(table id, version)`, `on_subscribed(shard)`."""
-        return ShardSubscription(self._url, on_wake, on_subscribed)
+        return ShardSubscription(self._line, on_wake, on_subscribed)
 
     # --- shards
 
@@ -377,44 +386,24 @@ class Store:
 
     async def beat(self) -> None:
         """Say that this replica is alive, and compare clocks."""
-        sent_us = _monotonic_us()
-        redis_us = int(
-            await self._line.run(
-                _SCRIPTS["heartbeat"], (_REPLICAS_KEY,), (self.replica_id, FORGOTTEN_AFTER_MS)
-            )
-        )
-        came_us = _monotonic_us()
-        # The quickest of the last answers says most exactly when Redis read its clock.
-        offset_us = redis_us - (sent_us + came_us) // 2
-        self._clock = [*self._clock[1 - CLOCK_SAMPLES :], (came_us - sent_us, offset_us)]
-        self._offset_us = min(self._clock)[1]
-        CLOCK_OFFSET.set((self.now_ms() - clock.now_ms()) / clock.MS_PER_S)
+        await self.heart.beat()
 
     async def live_replicas(self) -> list[str]:
         """Replicas whose heart beat within the last 1.5 s."""
-        since = self.now_ms() - DEAD_AFTER_MS
-        found = await self._line.ask("ZRANGE", _REPLICAS_KEY, since, "+inf", "BYSCORE")
-        return [name.decode() for name in found]
+        return await self.heart.ask_live()
 
-    async def server_reports(self) -> tuple[bytes, list[Any]]:
-        """What the server says of itself: INFO, and LATENCY LATEST."""
-        info, latest = await asyncio.gather(
-            self._line.ask("INFO"), self._line.ask("LATENCY", "LATEST")
-        )
-        return info, latest
+    async def server_reports(self) -> list[tuple[bytes, list[Any]]]:
+        """What each node says of itself: INFO, and LATENCY LATEST."""
+        ask = self._line.ask_node
+        nodes = self._line.nodes()
+        infos = await asyncio.gather(*(ask(node, "INFO") for node in nodes))
+        latest = await asyncio.gather(*(ask(node, "LATENCY", "LATEST") for node in nodes))
+        return list(zip(infos, latest, strict=True))
 
     async def tables_listed(self) -> int:
         """Tables in the lobbies of all shards."""
         counts = (self._line.ask("HLEN", _key(shard, "lobby")) for shard in range(self.shards))
         return sum(map(int, await asyncio.gather(*counts)))
-
-    async def _beat_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT_S)
-            try:
-                await self.beat()
-            except Unavailable:
-                continue
 
     async def _check_settings(self) -> None:
         await asyncio.gather(
@@ -565,13 +554,13 @@ class ShardSubscription:
 
     def __init__(
         self,
-        url: str,
+        wire: Wire,
         on_wake: Callable[[str, int], None],
         on_subscribed: Callable[[int], None],
     ) -> None:
         self._on_wake = on_wake
         self._on_subscribed = on_subscribed
-        self._subscription = Subscription(url, self._heard, self._ready)
+        self._subscription = wire.subscription(self._heard, self._ready)
 
     def start(self) -> None:
         """Begin; needs a running loop."""
@@ -604,10 +593,6 @@ _COUNTS: Final[dict[type[Any], Counter]] = {
     ShardClosed: COMMITS.labels("shard_closed"),
 }
 _FAILED: Final = COMMITS.labels("failed")
-
-
-def _monotonic_us() -> int:
-    return int(clock.monotonic_s() * 1_000_000)
 
 
 def _key(shard: int, name: str) -> str:

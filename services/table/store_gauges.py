@@ -4,7 +4,7 @@ Every replica measures the whole room: look at the largest, not at the sum.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from prometheus_client import Gauge
@@ -19,7 +19,9 @@ FSYNC_EVENT: Final = "aof-fsync-always"
 FSYNC_RECENT_S: Final = 60
 
 MEMORY: Final = Gauge(
-    "doorcard_store_memory_bytes", "Memory that the tables' Redis uses.", registry=REGISTRY
+    "doorcard_store_memory_bytes",
+    "Memory that the tables' Redis uses; in a cluster its fullest node.",
+    registry=REGISTRY,
 )
 MEMORY_MAX: Final = Gauge(
     "doorcard_store_memory_max_bytes",
@@ -61,8 +63,9 @@ class StoreGauges:
         """Measure until cancelled."""
         while True:
             try:
-                info, latest = await self._store.server_reports()
-                show(facts_of(info), fsync_seconds(latest, self._store.now_ms() // 1000))
+                now_s = self._store.now_ms() // 1000
+                reports = await self._store.server_reports()
+                show([(facts_of(info), fsync_seconds(latest, now_s)) for info, latest in reports])
                 TABLES.set(await self._store.tables_listed())
                 REPLICAS.set(len(await self._store.live_replicas()))
             except DoorcardError as error:
@@ -87,13 +90,21 @@ def fsync_seconds(latest: Iterable[Any], now_s: int) -> float:
     return 0.0
 
 
-def show(facts: dict[str, str], fsync_s: float) -> None:
-    """Set the gauges that are about the server."""
-    limit = int(facts.get("maxmemory", 0)) or int(facts.get("total_system_memory", 0))
-    MEMORY.set(int(facts.get("used_memory", 0)))
-    MEMORY_MAX.set(limit)
-    written = facts.get("aof_enabled") == "1" and facts.get("aof_last_write_status") == "ok"
-    DURABLE.set(int(written))
-    EVICTED.set(int(facts.get("evicted_keys", 0)))
-    CLIENTS.set(int(facts.get("connected_clients", 0)))
-    FSYNC.set(fsync_s)
+def show(nodes: Sequence[tuple[dict[str, str], float]]) -> None:
+    """Set the gauges that are about the server; of a cluster's nodes each shows the worst."""
+    facts = [of_node for of_node, _ in nodes]
+    fullest = max(facts, key=lambda each: int(each.get("used_memory", 0)) / (_limit(each) or 1))
+    MEMORY.set(int(fullest.get("used_memory", 0)))
+    MEMORY_MAX.set(_limit(fullest))
+    DURABLE.set(int(all(map(_written, facts))))
+    EVICTED.set(sum(int(each.get("evicted_keys", 0)) for each in facts))
+    CLIENTS.set(sum(int(each.get("connected_clients", 0)) for each in facts))
+    FSYNC.set(max(fsync_s for _, fsync_s in nodes))
+
+
+def _limit(facts: dict[str, str]) -> int:
+    return int(facts.get("maxmemory", 0)) or int(facts.get("total_system_memory", 0))
+
+
+def _written(facts: dict[str, str]) -> bool:
+    return facts.get("aof_enabled") == "1" and facts.get("aof_last_write_status") == "ok"

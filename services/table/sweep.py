@@ -1,8 +1,9 @@
 """The sweep of deadlines: whatever is due is claimed and its table ticked.
 
-Any replica sweeps any shard. A claim moves the deadline a lease ahead in the same script that reads
-it, so no two replicas get it within the lease; order and pauses are random, so that replicas do not
-keep step. A tick that fails is simply due again when its lease is over.
+A replica sweeps the shards that it owns, and now and then all others for what is overdue: their
+owner is late, or dead, or there is none. A claim moves the deadline a lease ahead in the same
+script that reads it, so no two replicas get it within the lease; order and pauses are random, so
+that replicas do not keep step. A tick that fails is simply due again when its lease is over.
 """
 
 import asyncio
@@ -12,12 +13,17 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge
 
+from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError, Unavailable
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table.store import Store
 
 INTERVAL_S: Final = 0.1
+OTHERS_EVERY_S: Final = 0.5
+"""Pause between two passes over shards that others own."""
+LATE_MS: Final = 500
+"""Overdue for so long, a deadline is taken from a shard's owner."""
 SHARDS_AT_ONCE: Final = 16
 """Claims that go out in one write."""
 CLAIM_MAX: Final = 1000
@@ -26,6 +32,11 @@ TICKS_MAX: Final = 2000
 TICK_TIMEOUT_S: Final = 10.0
 
 CLAIMED: Final = Counter("doorcard_sweep_claimed", "Deadlines claimed.", registry=REGISTRY)
+CLAIMED_LATE: Final = Counter(
+    "doorcard_sweep_claimed_for_others",
+    "Deadlines claimed on shards that another replica owns, because they were overdue.",
+    registry=REGISTRY,
+)
 TICKS_FAILED: Final = Counter(
     "doorcard_sweep_ticks_failed", "Ticks that ended with an error.", ["reason"], registry=REGISTRY
 )
@@ -35,7 +46,8 @@ TICKS_RUNNING: Final = Gauge("doorcard_sweep_ticks_running", "Ticks under way.",
 class Sweep:
     """One replica's sweep.
 
-    tick(table id): do what is due. interval_s: mean pause between passes over all shards.
+    tick(table id): do what is due. owns(shard): whether this replica has it; by default it has all.
+    interval_s: mean pause between passes over the own shards.
     """
 
     def __init__(
@@ -43,10 +55,13 @@ class Sweep:
         store: Store,
         tick: Callable[[str], Awaitable[None]],
         *,
+        owns: Callable[[int], bool] = lambda _shard: True,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._store = store
         self._tick = tick
+        self._owns = owns
+        self._others_next_at = 0.0
         self._interval_s = interval_s
         self._running: dict[str, asyncio.Task[None]] = {}
         self._roomy = asyncio.Event()
@@ -76,8 +91,20 @@ class Sweep:
             await asyncio.wait(list(self._running.values()), timeout=TICK_TIMEOUT_S)
 
     async def once(self) -> bool:
-        """One pass over all shards; True if a shard may have more that is due."""
-        shards = list(range(self._store.shards))
+        """One pass over the own shards, and over the others when it is time for that; True if an
+        own shard may have more that is due.
+        """
+        own: list[int] = []
+        others: list[int] = []
+        for shard in range(self._store.shards):
+            (own if self._owns(shard) else others).append(shard)
+        more = await self._pass(own, 0)
+        if others and monotonic_s() >= self._others_next_at:
+            await self._pass(others, LATE_MS)
+            self._others_next_at = monotonic_s() + OTHERS_EVERY_S
+        return more
+
+    async def _pass(self, shards: list[int], overdue_ms: int) -> bool:
         random.shuffle(shards)
         more = False
         for start in range(0, len(shards), SHARDS_AT_ONCE):
@@ -85,9 +112,12 @@ class Sweep:
             limit = min(CLAIM_MAX, await self._room() // len(chunk))
             if self._stopping:
                 return False
-            for due in await asyncio.gather(*(self._store.claim_due(s, limit) for s in chunk)):
+            claims = (self._store.claim_due(shard, limit, overdue_ms) for shard in chunk)
+            for due in await asyncio.gather(*claims):
                 more = more or len(due) == limit
                 self._begin(due)
+                if overdue_ms:
+                    CLAIMED_LATE.inc(len(due))
         return more
 
     async def _room(self) -> int:

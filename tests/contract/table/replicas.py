@@ -111,6 +111,7 @@ class Cluster:
                 on_drain=replica.drain,
                 background=replica.background,
                 on_stop=replica.stop,
+                on_bound=replica.bound,
             )
         )
         self.replicas.append(replica)

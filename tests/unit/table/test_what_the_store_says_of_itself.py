@@ -22,20 +22,20 @@ def value(name: str) -> float | None:
 
 
 def test_memory_is_measured_against_its_limit_or_the_machines() -> None:
-    show(facts_of(INFO % (4096, b"ok")), 0.0)
+    show([(facts_of(INFO % (4096, b"ok")), 0.0)])
     assert value("doorcard_store_memory_bytes") == 1_048_576
     assert value("doorcard_store_memory_max_bytes") == 4096
-    show(facts_of(INFO % (0, b"ok")), 0.0)
+    show([(facts_of(INFO % (0, b"ok")), 0.0)])
     assert value("doorcard_store_memory_max_bytes") == 8_589_934_592
     assert value("doorcard_store_evicted_keys") == 3
 
 
 def test_writes_are_durable_only_while_the_file_takes_them() -> None:
-    show(facts_of(INFO % (0, b"ok")), 0.0)
+    show([(facts_of(INFO % (0, b"ok")), 0.0)])
     assert value("doorcard_store_writes_durable") == 1
-    show(facts_of(INFO % (0, b"err")), 0.0)
+    show([(facts_of(INFO % (0, b"err")), 0.0)])
     assert value("doorcard_store_writes_durable") == 0
-    show({}, 0.0)
+    show([({}, 0.0)])
     assert value("doorcard_store_writes_durable") == 0
 
 
