@@ -289,6 +289,12 @@ class Replay:
         if action.amount == _capped(hand, want):
             text = f"{action.amount} is taken, as no opponent can put in more"
             reason = Reason(text, "3 amounts")
+        elif self.reading.habits.raises_over_bring_in and action.amount == _over_bring_in(hand):
+            text = f"{action.amount} is the bring-in and a small bet"
+            reason = Reason(f"{text}: so this room raises on third street")
+            # It counts from the bring-in, as if nothing had been put in above that.
+            hand.betting.full = hand.setup.stake.bring_in
+            self.by_rule = False
         elif self.reading.lenient:
             reason = Reason(f"{action.amount} is taken as recorded: a rule of the room's own")
             self.by_rule = False
@@ -530,6 +536,12 @@ def _capped(hand: Hand, want: Act) -> int:
     most = max((hand.bets[seat] + hand.stacks[seat] for seat in can_act), default=0)
     wagers = want.legal.wagers
     return most if wagers and hand.to < most < wagers[-1] else 0
+
+
+def _over_bring_in(hand: Hand) -> int:
+    """The bring-in and a small bet, where that is a raise; else 0."""
+    to = hand.setup.stake.bring_in + hand.setup.stake.small_bet
+    return to if hand.street == 3 and hand.setup.stake.bring_in < hand.to < to else 0
 
 
 def _state(hand: Hand) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ file lists what to try, all of it where it says nothing.
     base = "modern"
     odd_unit = ["high"]         # of "high", "low": which half of a hi-lo pot gets the odd unit
     rake_from = ["each_pot"]    # of "each_pot", "main_pot": what a rake is taken from first
+    raises_over_bring_in = true # false where it says nothing
     [settings]
     fourth_street_pair = true
 """
@@ -37,6 +38,11 @@ class Habits:
     """The low half of a hi-lo pot gets the odd unit, not the high."""
     rake_from_main_pot: bool = False
     """Rake is taken from the main pot as far as it goes, not from each by its size."""
+    raises_over_bring_in: bool = False
+    """On third street the first raise may be to the bring-in and a small bet, over a completion to
+    the small bet and over an all-in below that alike (docs/rules.md, 3: it is to the small bet or
+    twice as much).
+    """
 
     def shares(self, rake: int, pots: Sequence[Pot]) -> tuple[int, ...]:
         """What the rake takes from each pot, as `rake_shares` does."""
@@ -72,8 +78,9 @@ def habits_of(name: str) -> tuple[Habits, ...]:
     content = _room(name)
     odd_units: Sequence[str] = content.get("odd_unit", ("high", "low"))
     rakes: Sequence[str] = content.get("rake_from", ("each_pot", "main_pot"))
+    over_bring_in: bool = content.get("raises_over_bring_in", False)
     return tuple(
-        Habits(odd_unit == "low", rake == "main_pot")
+        Habits(odd_unit == "low", rake == "main_pot", over_bring_in)
         for rake, odd_unit in product(rakes, odd_units)
     )
 

@@ -235,7 +235,7 @@ class Rulebook:
         """This rulebook with some fields laid over it, checked; raises RulebookError.
 
         Where `bring_in_rule` becomes "none" and no stakes are given, the stakes lose their
-        bring-in with it.
+        bring-in with it; where `time_out` becomes "check_or_fold", `protection_per_day` becomes 0.
         """
         return Rulebook.from_mapping(_laid_over(self.to_mapping(), settings), source=self.name)
 
@@ -424,9 +424,12 @@ def _read_variant(
 
 
 def _laid_over(house: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Where nobody brings in any more, the house's stakes lose their bring-in."""
+    """Where nobody brings in any more, the house's stakes lose their bring-in; where nobody is
+    protected any more, nobody is so many times a day."""
     stakes = house.get("stakes")
     laid = {**house, **settings}
+    if settings.get("time_out") == TimeOut.CHECK_OR_FOLD and "protection_per_day" not in settings:
+        laid["protection_per_day"] = 0
     if (
         settings.get("bring_in_rule") == BringInRule.NONE
         and "stakes" not in settings

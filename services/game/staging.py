@@ -12,7 +12,6 @@ from services.game.cards import CARDS
 from services.game.hand import Deal, HandSetup, Showdown
 from services.game.phh import RakeTerms, RecordedAction, RecordedHand, Word
 from services.game.replay import Move, Replay, Replayed, best_replay
-from services.game.rooms import Habits
 from services.game.rulebook import BuyIn, RakeOnThird, Rulebook, RulebookError
 from services.game.showdown import divide
 
@@ -59,7 +58,8 @@ def stage(recorded: RecordedHand, *, rulebook: str = "", lenient_amounts: bool =
         raise UnstageableError(run.replayed.error)
     if not run.by_rule:
         raise UnstageableError("an amount by a rule of the room's own, which no table offers")
-    if run.reading.habits != Habits():
+    habits = run.reading.habits
+    if habits.odd_unit_to_low or habits.rake_from_main_pot:
         raise UnstageableError("a habit of its room that no rulebook has")
     setup = run.reading.setup
     deck, reshuffled = _decks(_losing(run))

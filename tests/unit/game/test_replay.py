@@ -193,6 +193,33 @@ def test_amounts_by_a_rooms_own_rule_are_taken_where_the_record_says_so_or_when_
     assert replay(heads_up(odd, stacks), lenient_amounts=True).ok
 
 
+def raised_over_the_bring_in(site: str, first: int, second: int) -> str:
+    """What differs in a hand of that room's with these raises over a completion to 4400 at a
+    bring-in of 1100."""
+    text = (HANDS / "online" / "kingsclub-stud-0001.phh").read_text()
+    for old, new in [
+        ("room raise rule", ""),
+        ('"kingsclub"', f'"{site}"'),
+        ("bring_in = 3316", "bring_in = 1100"),
+        ("cbr 7716", f"cbr {first}"),
+        ("cbr 12116", f"cbr {second}"),
+        ("_payouts", "_paid"),
+        ("_uncalled", "_returned"),
+        ("finishing_stacks", "_stacks"),
+    ]:
+        assert old in text
+        text = text.replace(old, new)
+    return replay(parse_phh(text, to_compare=False)).error
+
+
+def test_a_room_may_raise_over_the_bring_in_and_no_other_does() -> None:
+    assert raised_over_the_bring_in("kingsclub", 5500, 9900) == ""
+    assert raised_over_the_bring_in("kingsclub", 8800, 13200) == ""
+    assert "not to 5501" in raised_over_the_bring_in("kingsclub", 5501, 9901)
+    assert "not to 12116" in raised_over_the_bring_in("kingsclub", 5500, 12116)
+    assert "not to 5500" in raised_over_the_bring_in("stars", 5500, 9900)
+
+
 def test_trials_are_strict_where_amounts_are_lenient() -> None:
     hand = heads_up(more="_illegal = [[3, 'p2 cbr 6']]")
     assert replay(hand, lenient_amounts=True).ok

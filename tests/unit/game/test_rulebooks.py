@@ -193,6 +193,12 @@ def test_a_contradiction_is_refused_with_its_field(
     assert field in faults(toml(house, (old, new)))
 
 
+@pytest.mark.parametrize("house", ["triopoker", "eight-or-better"])
+def test_where_nobody_is_protected_any_more_there_is_no_number_a_day(house: str) -> None:
+    assert shipped(house).protection_per_day
+    assert not shipped(house).with_house(time_out="check_or_fold").protection_per_day
+
+
 def test_suits_cannot_decide_odd_chips_where_deuces_are_wild() -> None:
     changes = [("wild_deuces = false", "wild_deuces = true")]
     changes.append(('odd_chip_high = "position"', 'odd_chip_high = "suit_high"'))
