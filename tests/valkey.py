@@ -14,16 +14,23 @@ CONFIG = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noe
 class Valkey:
     """A server that writes everything to disk before it answers, as the room's own does."""
 
-    def __init__(self, folder: Path) -> None:
-        self.url = f"unix://{folder}/valkey.sock"
+    def __init__(self, folder: Path, *, tcp: bool = False) -> None:
+        self.folder = folder
+        self.socket = folder / "valkey.sock"
+        self.url = f"unix://{self.socket}"
         self._server = ValkeyServer(
-            port=0,
+            port=None if tcp else 0,
             data_dir=folder,
             persist=True,
-            unix_socket_path=folder / "valkey.sock",
+            unix_socket_path=self.socket,
             config=CONFIG,
         )
         self.start()
+
+    @property
+    def port(self) -> int:
+        """Where it answers over TCP, for its replicas; it has another one after each start."""
+        return int(self._server.port)
 
     def start(self) -> None:
         """Start it on what is in its folder."""
@@ -36,6 +43,12 @@ class Valkey:
     def client(self) -> "redis.Redis":
         """A plain client that speaks bytes."""
         return redis.Redis.from_url(self.url)
+
+    @property
+    def appended(self) -> Path:
+        """The file that every write is appended to."""
+        (path,) = self.folder.glob("appendonlydir/*.incr.aof")
+        return path
 
     def flush(self) -> None:
         """Forget everything, scripts too."""

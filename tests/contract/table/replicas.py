@@ -154,9 +154,12 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(
-    room: Room, server: valkey.Valkey, shuffler: ShufflerServicer | None = None
+    room: Room,
+    server: valkey.Valkey,
+    shuffler: ShufflerServicer | None = None,
+    **elsewhere: str,
 ) -> AsyncIterator[Cluster]:
-    """The servers around the tables, and no replica yet."""
+    """The servers around the tables, and no replica yet. elsewhere: addresses of others."""
     async with AsyncExitStack() as stack:
         wallet = WalletServer()  # type: ignore[abstract]  # tables need no more of it
         if shuffler is None:
@@ -176,7 +179,7 @@ async def cluster(
                 serving(room.settings(service=name), _registering(servicer, add))
             )
             addresses[f"{name}_address"] = running.address
-        yield Cluster(room, wallet, addresses, server, stack)
+        yield Cluster(room, wallet, {**addresses, **elsewhere}, server, stack)
 
 
 def _registering(servicer: Any, add: Any) -> Callable[[grpc.aio.Server], Awaitable[Sequence[str]]]:
