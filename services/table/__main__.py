@@ -24,6 +24,7 @@ from services.runtime.server import Step, main, run
 from services.runtime.settings import load
 from services.table import server as table_server
 from services.table.draft import Services
+from services.table.failover import Failovers
 from services.table.internal_server import TableInternalServer
 from services.table.operators import Operators
 from services.table.outbox import Outbox
@@ -122,6 +123,7 @@ class Replica:
             self.watchers.wakes.run,
             self.outbox.run,
             StoreGauges(self.store).run,
+            Failovers(self.store, self.tables.compare).run,
             self.reopening.run,
             self.check_wallet,
         )
