@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from celery import Celery
+from celery import Celery, current_task
 from kombu.entity import Exchange, Queue
 
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError
 from services.runtime.logs import logger
 from services.settlement import meters, triggers
+from services.settlement.attempts import Attempts
+from services.settlement.broker import TRANSPORT
 from services.settlement.drain import Drain
 from services.settlement.mails import Mails
 from services.settlement.reconcile import Reconciler
@@ -24,9 +26,6 @@ from services.settlement.turns import Turns
 
 SOFT_LIMIT_S: Final = 20
 HARD_LIMIT_S: Final = 30
-VISIBILITY_S: Final = 120
-"""Longer than the hard limit: no task that still runs is given out again."""
-BROKER_SOCKET_S: Final = 5
 LOST_CHILD_S: Final = 1.0
 """How long a killed child's task still counts as running and keeps its place from another."""
 
@@ -63,12 +62,7 @@ def make_app(settings: SettlementSettings) -> Celery:
         worker_redirect_stdouts=False,
         worker_enable_remote_control=False,
         worker_send_task_events=False,
-        broker_transport_options={
-            "visibility_timeout": VISIBILITY_S,
-            "socket_timeout": BROKER_SOCKET_S,
-            "socket_connect_timeout": BROKER_SOCKET_S,
-            "socket_keepalive": True,
-        },
+        broker_transport_options=TRANSPORT,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         timezone="UTC",
@@ -87,11 +81,13 @@ class Works:
         reconciler: Callable[[], Reconciler],
         mails: Callable[[], Mails],
         turns: Turns,
+        attempts: Attempts,
     ) -> None:
         self._drain = drain
         self._reconciler = reconciler
         self._mails = mails
         self._turns = turns
+        self._attempts = attempts
         self._faults: dict[str, str] = {}
 
     def add_to(self, app: Celery) -> None:
@@ -137,13 +133,16 @@ class Works:
 
     @contextmanager
     def _one_at_a_time(self, task: str, turn: str) -> Iterator[bool]:
-        """True if it is this child's turn. What goes wrong inside is counted, and logged once
-        until it changes: the next trigger comes soon.
+        """True if it is this child's turn and the work does not rest. What goes wrong inside is
+        counted, and logged once until it changes: the next trigger comes soon.
         """
         started_s = monotonic_s()
         with self._turns.turn(turn) as ours:
+            begun = self._attempts.begin(turn, task, _args(), _message()) if ours else None
+            well = False
             try:
-                yield ours
+                yield begun is not None
+                well = True
             except DoorcardError as error:
                 meters.TASKS.labels(task, "failed").inc()
                 meters.FAULTS.labels(task, error.reason).inc()
@@ -154,11 +153,29 @@ class Works:
             except Exception:
                 meters.TASKS.labels(task, "broken").inc()
                 raise
-        if ours:
+            finally:
+                if begun is not None:
+                    self._attempts.end(begun, well=well)
+        if begun is not None:
             if self._faults.pop(turn, None):
                 logger.info("task_works_again", task=task, turn=turn)
             meters.TASK_SECONDS.labels(task).observe(monotonic_s() - started_s)
-        meters.TASKS.labels(task, "done" if ours else "taken").inc()
+        meters.TASKS.labels(task, _outcome(ours=ours, rests=begun is None)).inc()
+
+
+def _outcome(*, ours: bool, rests: bool) -> str:
+    if not ours:
+        return "taken"
+    return "resting" if rests else "done"
+
+
+def _message() -> str:
+    """Id of the message that this child works on."""
+    return str(current_task.request.id or "") if current_task else ""
+
+
+def _args() -> tuple[Any, ...]:
+    return tuple(current_task.request.args or ()) if current_task else ()
 
 
 def _number(shard: Any) -> int:

@@ -85,6 +85,18 @@ for _outcome in ("seated", "released"):
 MAILS: Final = Counter("doorcard_mails", "Tries to send a hand.", ["outcome"], registry=REGISTRY)
 for _outcome in ("sent", "failed"):
     MAILS.labels(_outcome)
+MESSAGES_PARKED: Final = Counter(
+    "doorcard_messages_parked",
+    "Times that a message was parked because its work killed its workers.",
+    ["task"],
+    registry=REGISTRY,
+)
+PARKED_MESSAGES: Final = Gauge(
+    "doorcard_parked_messages",
+    "Pieces of work that killed their workers, are parked, and have not succeeded since.",
+    multiprocess_mode="mostrecent",
+    registry=REGISTRY,
+)
 TRIGGERS: Final = Counter(
     "doorcard_triggers",
     "Triggers that beat sent, dropped (the queue is full) or lost (the broker is away).",

@@ -21,6 +21,8 @@ from services.runtime.logs import logger
 from services.runtime.ready import write_ready
 from services.runtime.settings import load
 from services.settlement.app import Works, make_app, quieten_celery
+from services.settlement.attempts import Attempts
+from services.settlement.broker import connect_broker
 from services.settlement.drain import Drain
 from services.settlement.letters import LetterWriter
 from services.settlement.mails import Mails
@@ -65,6 +67,11 @@ def works(settings: WorkerSettings, turns_folder: Path) -> Works:
             lambda: Mails(peers(), LetterWriter(settings.mail_from), lambda: PostOffice(settings))
         ),
         turns=Turns(turns_folder),
+        # The folder's name is of this worker alone.
+        attempts=Attempts(
+            PerChild(lambda: connect_broker(settings.broker_url.get_secret_value())),
+            turns_folder.name,
+        ),
     )
 
 

@@ -1,5 +1,8 @@
 """A room of fakes, and settlement's parts wired to it."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,10 @@ from services.runtime.ids import uuid7
 from services.settlement.peers import Peers, connect_peers
 from services.settlement.settings import WorkerSettings
 from tests import hand_records as hands
+from tests import valkey
 from tests.contract.settlement import fakes
 from tests.contract.settlement.fakes import FakeRoom
+from tests.contract.settlement.processes import Process, Start
 
 
 @pytest.fixture
@@ -50,3 +55,49 @@ def ask(room: FakeRoom, player_id: str, address: str = "") -> pb.EmailRequest:
     )
     room.history.due.append(request)
     return request
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[valkey.Valkey]:
+    """The broker, a server of its own."""
+    with valkey.running() as server:
+        yield server
+
+
+@pytest.fixture
+def start(fake_room: FakeRoom, broker: valkey.Valkey, tmp_path: Path) -> Iterator[Start]:
+    """Start a worker or beat that is ready; whatever is left at the end is killed."""
+    broker.flush()
+    started: list[Process] = []
+
+    def launch(role: str, **settings: str) -> Process:
+        name = f"{role}-{len(started)}"
+        environment = {
+            "DOORCARD_BROKER_URL": broker.url.replace("unix://", "redis+socket://"),
+            "DOORCARD_TABLE_ADDRESSES": fake_room.address,
+            "DOORCARD_WALLET_ADDRESS": fake_room.address,
+            "DOORCARD_HISTORY_ADDRESS": fake_room.address,
+            "DOORCARD_METRICS_LISTEN": "127.0.0.1:0",
+            "DOORCARD_READY_FILE": str(tmp_path / f"{name}.ready"),
+            "DOORCARD_DRAIN_EVERY_SECONDS": "0.1",
+            "DOORCARD_MAILS_EVERY_SECONDS": "0.1",
+            "DOORCARD_SOFT_SHUTDOWN_SECONDS": "1",
+            **{f"DOORCARD_{key.upper()}": value for key, value in settings.items()},
+        }
+        log_file = tmp_path / f"{name}.log"
+        with log_file.open("wb") as log:
+            popen = subprocess.Popen(
+                [sys.executable, "-m", "services.settlement", role],
+                env={**os.environ, **environment},
+                stdout=log,
+                stderr=log,
+            )
+        process = Process(popen, tmp_path / f"{name}.ready", log_file)
+        started.append(process)
+        process.wait_ready()
+        return process
+
+    yield launch
+    for process in started:
+        if process.popen.poll() is None:
+            process.kill()

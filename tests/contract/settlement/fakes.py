@@ -60,6 +60,8 @@ class FakeTables(internal_pb2_grpc.TableInternalServiceServicer):
     resolved: list[str] = field(default_factory=list)
     seated: set[str] = field(default_factory=set)
     closed: set[int] = field(default_factory=set)
+    before_read: Callable[[int, str], None] = lambda _shard, _peer: None
+    """Called with the shard and gRPC's name of who reads its outbox."""
     lock: Any = field(default_factory=threading.RLock)
 
     def write(
@@ -89,7 +91,8 @@ class FakeTables(internal_pb2_grpc.TableInternalServiceServicer):
             self.last_id[shard] = written.ledger.entry_id
             return written
 
-    def ReadOutbox(self, request: Any, _context: Any) -> internal_pb2.ReadOutboxResponse:
+    def ReadOutbox(self, request: Any, context: Any) -> internal_pb2.ReadOutboxResponse:
+        self.before_read(request.shard, context.peer())
         self.away.check("tables")
         with self.lock:
             held = self.entries[request.shard]

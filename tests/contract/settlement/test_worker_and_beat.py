@@ -1,6 +1,5 @@
 """The two processes against a real broker: started, killed, doubled, starved, stopped."""
 
-import json
 import os
 import re
 import signal
@@ -8,14 +7,9 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from services.settlement import triggers
 from services.settlement.beat import BACKLOG_PERIODS
@@ -23,110 +17,9 @@ from tests import hand_records as hands
 from tests import valkey
 from tests.contract.settlement.conftest import ask
 from tests.contract.settlement.fakes import FakeRoom
+from tests.contract.settlement.processes import DEADLINE_S, Start, drained, wait_until
 
-DEADLINE_S = 30.0
 MAILED = re.compile(r"\b[2-9TJQKA][cdhs]\b|example\.net")
-
-
-def wait_until(true: Callable[[], bool], what: str) -> None:
-    until_s = time.monotonic() + DEADLINE_S
-    while not true():
-        assert time.monotonic() < until_s, f"waited in vain until {what}"
-        time.sleep(0.01)
-
-
-@dataclass
-class Process:
-    """A process of settlement under test."""
-
-    popen: subprocess.Popen[bytes]
-    ready_file: Path
-    log_file: Path
-
-    def wait_ready(self) -> None:
-        def ready() -> bool:
-            assert self.popen.poll() is None, self.log_file.read_text()
-            return self.ready_file.exists()
-
-        wait_until(ready, "the process is ready")
-
-    def metrics(self) -> dict[str, float]:
-        """name and label values, those by label -> value."""
-        port = json.loads(self.ready_file.read_text())["metrics"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-            families = text_string_to_metric_families(answer.read().decode())
-            return {
-                " ".join([sample.name, *(value for _, value in sorted(sample.labels.items()))]): (
-                    sample.value
-                )
-                for family in families
-                for sample in family.samples
-            }
-
-    def children(self) -> list[int]:
-        path = Path(f"/proc/{self.popen.pid}/task/{self.popen.pid}/children")
-        return [int(each) for each in path.read_text().split()]
-
-    def stop(self) -> int:
-        self.popen.send_signal(signal.SIGTERM)
-        return self.popen.wait(DEADLINE_S)
-
-    def kill(self) -> None:
-        self.popen.kill()
-        self.popen.wait()
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[valkey.Valkey]:
-    """The broker, a server of its own."""
-    with valkey.running() as server:
-        yield server
-
-
-Start = Callable[..., Process]
-
-
-@pytest.fixture
-def start(fake_room: FakeRoom, broker: valkey.Valkey, tmp_path: Path) -> Iterator[Start]:
-    """Start a worker or beat that is ready; whatever is left at the end is killed."""
-    broker.flush()
-    started: list[Process] = []
-
-    def launch(role: str, **settings: str) -> Process:
-        name = f"{role}-{len(started)}"
-        environment = {
-            "DOORCARD_BROKER_URL": broker.url.replace("unix://", "redis+socket://"),
-            "DOORCARD_TABLE_ADDRESSES": fake_room.address,
-            "DOORCARD_WALLET_ADDRESS": fake_room.address,
-            "DOORCARD_HISTORY_ADDRESS": fake_room.address,
-            "DOORCARD_METRICS_LISTEN": "127.0.0.1:0",
-            "DOORCARD_READY_FILE": str(tmp_path / f"{name}.ready"),
-            "DOORCARD_DRAIN_EVERY_SECONDS": "0.1",
-            "DOORCARD_MAILS_EVERY_SECONDS": "0.1",
-            "DOORCARD_SOFT_SHUTDOWN_SECONDS": "1",
-            **{f"DOORCARD_{key.upper()}": value for key, value in settings.items()},
-        }
-        log_file = tmp_path / f"{name}.log"
-        with log_file.open("wb") as log:
-            popen = subprocess.Popen(
-                [sys.executable, "-m", "services.settlement", role],
-                env={**os.environ, **environment},
-                stdout=log,
-                stderr=log,
-            )
-        process = Process(popen, tmp_path / f"{name}.ready", log_file)
-        started.append(process)
-        process.wait_ready()
-        return process
-
-    yield launch
-    for process in started:
-        if process.popen.poll() is None:
-            process.kill()
-
-
-def drained(room: FakeRoom, shard: int, count: int) -> Callable[[], bool]:
-    return lambda: room.tables.told.get(shard) == (count, count)
 
 
 def test_beat_and_worker_drain_every_shard_and_stop_in_order(

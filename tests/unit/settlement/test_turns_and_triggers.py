@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from services.settlement import triggers
-from services.settlement.app import HARD_LIMIT_S, VISIBILITY_S, Works, make_app
+from services.settlement.app import HARD_LIMIT_S, Works, make_app
+from services.settlement.broker import VISIBILITY_S
 from services.settlement.per_child import PerChild
 from services.settlement.settings import BeatSettings, WorkerSettings
 from services.settlement.turns import Turns
@@ -62,11 +63,17 @@ def test_every_shard_is_drained_and_reconciled_and_triggers_expire() -> None:
 def test_the_broker_is_used_as_money_needs_it() -> None:
     conf = make_app(WorkerSettings()).conf
     assert conf.accept_content == ["json"]
+    assert conf.task_serializer == conf.event_serializer == "json"
     assert conf.task_acks_late
     assert conf.task_reject_on_worker_lost
     assert conf.worker_prefetch_multiplier == 1
     assert conf.task_ignore_result
     assert not conf.result_backend
+    assert not conf.task_create_missing_queues
+    assert not conf.worker_enable_remote_control
+    # What is given back at a stop or after a death is done again; what hangs is not for ever.
+    assert conf.task_acks_on_timeout
+    assert conf.broker_connection_max_retries is None
     assert conf.broker_transport_options["visibility_timeout"] == VISIBILITY_S
     assert VISIBILITY_S > HARD_LIMIT_S >= conf.task_soft_time_limit
 
@@ -76,7 +83,7 @@ def test_a_trigger_that_names_no_shard_is_refused(tmp_path: Path, shard: object)
     def never() -> None:
         raise AssertionError("reached")
 
-    works = Works(drain=never, reconciler=never, mails=never, turns=Turns(tmp_path))  # type: ignore[arg-type]
+    works = Works(drain=never, reconciler=never, mails=never, turns=Turns(tmp_path), attempts=never)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="shard"):
         works.drain(shard)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
