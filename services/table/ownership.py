@@ -65,7 +65,7 @@ class Ownership:
 
 def owners_of(shards: int, replicas: Iterable[str]) -> list[str]:
     """The owner of each shard, "" for all of them if there is no replica."""
-    # Of equal weights the later one wins.
+    # The first of equals wins.
     weights = [(name, _weights(name, shards)) for name in sorted(replicas, reverse=True)]
     if not weights:
         return [""] * shards

@@ -473,6 +473,7 @@ class Store:
             commit.not_before_ms,
             trim,
             _key(shard, "wake"),
+            commit.forget_events_ms or "",
         ]
         for entry_id, payload in commit.outbox:
             args += (entry_id, self.seal(payload, table_id, _entry_purpose(entry_id), version))

@@ -61,6 +61,8 @@ class Commit:
     """Refuse unless Redis time is at least this: time-outs."""
     trim_events_below: int = 0
     """Drop records of lower versions; above the new version: drop all, this one too."""
+    forget_events_ms: int = 0
+    """Drop all records if nothing is committed for so long; 0 keeps them."""
 
 
 class Committed(NamedTuple):

@@ -59,6 +59,8 @@ from services.table.stored import (
 
 CONFLICTS_MAX: Final = 8
 """Times that a change is made anew because another replica was first."""
+IDLE_MS: Final = 60_000
+"""A table without a hand for so long is idle: who resumes there gets a snapshot."""
 FAULTS_MAX: Final = 5
 """Ticks in a row that fail by our own fault before the table is paused."""
 RESERVE_TIMEOUT_S: Final = 2.0
@@ -250,6 +252,7 @@ class Tables:
             return table
         if present.blob.config.request_digest != config.request_digest:
             raise AlreadyExists("TABLE_EXISTS", "this request id created another table")
+        await self._store.confirm(table_id)
         return present
 
     async def tick(self, table_id: str) -> None:
@@ -372,12 +375,13 @@ class Tables:
     ) -> R:
         table = self._kept.get(table_id)
         fresh = False
+        shard = self._store.shard_of(table_id)
         for _ in range(CONFLICTS_MAX):
             if table is None:
                 table, fresh = await self._kept.load(table_id), True
             if table is None or (table.is_tombstone and not tombstones):
                 raise table_unknown()
-            draft = Draft(table, self._store.now_ms(), self._services, watch)
+            draft = Draft(table, self._store.now_ms(shard), self._services, watch)
             refused: DoorcardError | None = None
             try:
                 result = await change(draft)
@@ -399,6 +403,7 @@ class Tables:
                 self._kept.keep_if_untouched(table)
                 if refused is not None:
                     raise refused
+                await self._store.confirm(table_id)
                 return result
             table, fresh = newer, True
         raise Aborted("TABLE_BUSY", "other changes came first each time", retry_after_ms=100)
@@ -446,6 +451,7 @@ class Tables:
             lobby=views.summary(table).SerializeToString() if draft.lobby else None,
             not_before_ms=draft.not_before_ms,
             trim_events_below=_trim_below(draft),
+            forget_events_ms=0 if table.hand is not None else IDLE_MS,
         )
         return commit, frames
 

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from services.runtime.sealing import SealKeys, new_key
 from services.table.store import Store
 from services.table.stored import Commit, Committed, OutboxItem, Stored
-from tests import valkey
+from tests import valkey, valkey_cluster
 
 ROOM = "test-room"
 KEYS = SealKeys(ROOM, {"k1": new_key()})
@@ -15,7 +15,9 @@ TABLE = "3f1c8f5e-0000-4000-8000-000000000001"
 
 
 @asynccontextmanager
-async def store_on(server: valkey.Valkey, **more: object) -> AsyncIterator[Store]:
+async def store_on(
+    server: valkey.Valkey | valkey_cluster.ValkeyCluster, **more: object
+) -> AsyncIterator[Store]:
     """A started store that opens shards itself, at epoch 1."""
     fields = {"room": ROOM, "shards": 4, "keys": KEYS, "replica_id": "replica-1", **more}
     store = Store(server.url, **fields)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from services.runtime.errors import Internal, Unavailable
+from services.table.line import Line
 from services.table.store import Store
 from services.table.stored import (
     Committed,
@@ -175,6 +176,7 @@ async def test_a_commit_sent_twice_is_done_once(
     async with open_store() as store:
         first = await committed(store, change(None, b"one"))
         line = store._line
+        assert isinstance(line, Line)
         exchange = line._exchange
         lost: list[bool] = []
 

@@ -1,5 +1,7 @@
 """Events, lobby, versions, settings and clocks."""
 
+import asyncio
+
 import pytest
 
 from services.table.store import SettingsDiffer
@@ -74,3 +76,21 @@ async def test_the_clock_is_that_of_redis_and_replicas_are_seen(open_store: Open
         await one.beat()
         await other.beat()
         assert await one.live_replicas() == ["replica-1", "replica-2"]
+
+
+async def test_the_records_of_an_idle_table_go_and_those_of_a_table_in_play_stay(
+    open_store: OpenStore,
+) -> None:
+    async with open_store() as store:
+        first = await committed(store, change(None, b"0", forget_events_ms=60_000))
+        second = await committed(store, change(first, b"1"))
+        key = f"{{t{store.shard_of(TABLE)}}}:events:{TABLE}"
+        assert await store._line.ask("PTTL", key) == -1
+        third = await committed(store, change(second, b"2", forget_events_ms=1))
+        async with asyncio.timeout(5):
+            while await store._line.ask("EXISTS", key):
+                pass
+        assert await store.events_after(TABLE, second.version) is None
+        assert await store.events_after(TABLE, third.version) == []
+        fourth = await committed(store, change(third, b"3"))
+        assert await store.events_after(TABLE, third.version) == [(fourth.version, b"event of 3")]

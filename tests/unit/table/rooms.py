@@ -79,8 +79,11 @@ class MemoryStore:
         self.before_commit: Callable[[Commit], None] | None = None
         """Called once before the next commit: another replica may be quicker."""
 
-    def now_ms(self) -> int:
+    def now_ms(self, _shard: int = 0) -> int:
         return self.ms
+
+    async def confirm(self, _table_id: str) -> None:
+        pass
 
     def shard_of(self, table_id: str) -> int:
         return shard_of(table_id, self.shards)
