@@ -20,12 +20,15 @@ from services.local.keys import RoomKeys
 from services.local.ledger import ledger_app
 from services.local.lock import HomeInUseError
 from services.local.logs_command import logs_command
+from services.local.players_command import players_command
 from services.local.replay import replay_command
 from services.local.report import report_command
 from services.local.room import Room, home_folder
 from services.local.rules import rules_app
 from services.local.secrets import secrets_command
+from services.local.settlement_command import settlement_app
 from services.local.supervisor import Change, StartFailedError, State
+from services.local.tables_command import tables_command
 from services.local.top import top_command
 from services.runtime.errors import DoorcardError
 from services.runtime.roles import Role
@@ -60,8 +63,11 @@ app.command("secrets")(secrets_command)
 app.command("doctor")(doctor_command)
 app.command("logs")(logs_command)
 app.command("top")(top_command)
+app.command("tables")(tables_command)
+app.command("players")(players_command)
 app.add_typer(rules_app, name="rules")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(settlement_app, name="settlement")
 
 
 @app.command()

@@ -80,12 +80,7 @@ class WalletAccess:
 
     def pages(self, method: Callable[..., Response], request: Any) -> Iterator[Response]:
         """Every page of a list."""
-        while True:
-            page: Any = self.ask(method, request)
-            yield page
-            request.page_token = page.next_page_token
-            if not page.next_page_token:
-                return
+        return pages(method, request)
 
 
 def refuse(why: str) -> NoReturn:
@@ -113,6 +108,16 @@ def ask(method: Callable[..., Response], request: Message) -> Response:
         return call_sync(method, request, timeout_s=CALL_S)
     except DoorcardError as error:
         refuse(str(error))
+
+
+def pages(method: Callable[..., Response], request: Any) -> Iterator[Response]:
+    """Every page of a list; a refusal ends the command with status 2."""
+    while True:
+        page: Any = ask(method, request)
+        yield page
+        request.page_token = page.next_page_token
+        if not page.next_page_token:
+            return
 
 
 def _local_addresses(service: str) -> list[str]:

@@ -1,0 +1,123 @@
+"""`doorcard tables`: the tables of a room, a line each."""
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import typer
+from doorcard.game.v1 import game_pb2
+from doorcard.table.v1 import table_pb2, table_pb2_grpc
+from rich.console import Console
+from rich.table import Table
+
+from services.game.rulebook import Game
+from services.local.ledger_access import AsJson, Tables, Token, pages, reach
+
+PAGE: Final = 200
+
+
+class State(StrEnum):
+    """States of a table that may be asked for."""
+
+    OPEN = "open"
+    PAUSED = "paused"
+    CLOSING = "closing"
+    MAINTENANCE = "maintenance"
+    CLOSED = "closed"
+
+
+def tables_command(
+    game: Annotated[
+        list[Game] | None, typer.Option(help="Only this game; may be given more than once.")
+    ] = None,
+    rulebook: Annotated[str, typer.Option(help="Only tables of this rulebook.")] = "",
+    currency: Annotated[str, typer.Option(help="Only tables of this currency.")] = "",
+    state: Annotated[
+        list[State] | None,
+        typer.Option(
+            help="Only tables in this state, also more than once; default: all not closed."
+        ),
+    ] = None,
+    players: Annotated[int, typer.Option(min=0, help="Only tables with so many players.")] = 0,
+    free_seats: Annotated[int, typer.Option(min=0, help="Only tables with so many free.")] = 0,
+    tables: Tables = "",
+    token: Token = "",
+    as_json: AsJson = False,
+) -> None:
+    """List the tables of the running room: game, stake, state, players, hands. Amounts are minor
+    units.
+
+    Exit status: 0, or 2 when the tables could not be asked.
+    """
+    wanted = table_pb2.LobbyFilter(
+        games=[game_pb2.Game.Value(f"GAME_{each.name}") for each in game or ()],
+        rulebook=rulebook,
+        currency=currency,
+        states=[table_pb2.TableState.Value(f"TABLE_STATE_{each.name}") for each in state or ()],
+        players_min=players,
+        free_seats_min=free_seats,
+    )
+    stub = table_pb2_grpc.TableServiceStub(reach("tables", tables, token))
+    found = [entry(each) for each in summaries(stub, wanted)]
+    if as_json:
+        typer.echo(json.dumps(found))
+    elif found:
+        Console().print(_table(found))
+    else:
+        typer.echo("no such table")
+
+
+def summaries(
+    stub: "table_pb2_grpc.TableServiceStub", wanted: table_pb2.LobbyFilter
+) -> Iterator[table_pb2.TableSummary]:
+    """Every table that fits, page by page. What goes wrong ends the command with status 2."""
+    request = table_pb2.ListTablesRequest(page_size=PAGE, filter=wanted)
+    for page in pages(stub.ListTables, request):
+        yield from page.tables
+
+
+def entry(summary: table_pb2.TableSummary) -> dict[str, Any]:
+    """A table as JSON."""
+    config = summary.config
+    return {
+        "table": config.table_id,
+        "name": config.name,
+        "game": game_pb2.Game.Name(config.game).removeprefix("GAME_").lower(),
+        "rulebook": config.rulebook,
+        "stake": config.stake.name,
+        "currency": config.currency,
+        "state": state_name(table_pb2.TableState.Name(summary.state)),
+        "players": summary.players,
+        "seats": config.seats,
+        "waiting": summary.waiting,
+        "hands": summary.hands,
+        "average_pot": summary.average_pot,
+        "hands_per_hour": summary.hands_per_hour,
+        "players_per_fourth_street": summary.players_per_fourth_street,
+    }
+
+
+def state_name(value: str) -> str:
+    """A state's name in the contract for people: "open"."""
+    return value.partition("_STATE_")[2].lower().replace("_", " ")
+
+
+def _table(found: list[dict[str, Any]]) -> Table:
+    shown = Table("table", "name", "game", "stake", "state", box=None)
+    for column in ("players", "waiting", "hands", "hands/h", "average pot"):
+        shown.add_column(column, justify="right")
+    for each in found:
+        shown.add_row(
+            each["table"],
+            each["name"],
+            f"{each['game']} ({each['rulebook']})",
+            f"{each['stake']} {each['currency']}",
+            each["state"],
+            f"{each['players']}/{each['seats']}",
+            str(each["waiting"]),
+            str(each["hands"]),
+            str(each["hands_per_hour"]),
+            str(each["average_pot"]),
+        )
+    return shown
