@@ -279,8 +279,12 @@ def test_a_difference_carries_reason_and_rule() -> None:
 
 
 def test_amounts_by_a_rooms_own_rule_are_told_as_such() -> None:
-    kings = parse_phh((HANDS / "online" / "kingsclub-stud-0001.phh").read_text())
-    assert any("a rule of the room's own" in text for text in texts(kings, Topic.DECISION))
+    text = (HANDS / "online" / "kingsclub-stud-0001.phh").read_text()
+    told = texts(parse_phh(text), Topic.DECISION)
+    assert "7716 is the bring-in and a small bet: so this room raises on third street" in told
+    elsewhere = parse_phh(text.replace("kingsclub", "stars"))
+    own = "7716 is taken as recorded: a rule of the room's own"
+    assert own in texts(elsewhere, Topic.DECISION)
 
 
 @pytest.mark.parametrize("file", sorted(HANDS.glob("*/*.phh")), ids=lambda file: file.stem)
