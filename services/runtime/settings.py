@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -98,6 +99,11 @@ class ServiceSettings(BaseSettings):
     default_deadline_seconds: float = Field(default=5.0, gt=0, le=300)
     """Deadline of unary calls that bring none, received or sent."""
 
+    time_zone: str = "UTC"
+    """IANA name of the time zone of the room's days: rake is reported by them, and what a player is
+    allowed once a day counts by them. A change holds from then on.
+    """
+
     shuffler_address: str = ""
     """host:port of the shuffler. Default from `PORTS`, as of all these addresses; a name is looked
     up and the calls are spread over all that it stands for.
@@ -120,6 +126,15 @@ class ServiceSettings(BaseSettings):
     def _separate(cls, value: Any) -> Any:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("time_zone", mode="after")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError("is no IANA time zone") from None
         return value
 
     @field_validator("listen", "metrics_listen", mode="after")

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from doorcard.showdown.v1 import showdown_pb2_grpc
 from doorcard.shuffler.v1 import shuffler_pb2_grpc
-from doorcard.table.v1 import internal_pb2, internal_pb2_grpc
+from doorcard.table.v1 import admin_pb2_grpc, internal_pb2, internal_pb2_grpc
 from doorcard.wallet.v1 import wallet_pb2_grpc
 from grpc import aio
 
@@ -23,6 +23,9 @@ from services.runtime.sealing import SealKeys
 from services.runtime.server import Step, main, run
 from services.runtime.settings import load
 from services.table import server as table_server
+from services.table.admin_server import SERVICE_NAME as ADMIN_NAME
+from services.table.admin_server import TableAdminServer
+from services.table.creating import Creator
 from services.table.draft import Services
 from services.table.failover import Failovers
 from services.table.internal_server import TableInternalServer
@@ -96,19 +99,28 @@ class Replica:
         self.routing = Routing(self.ownership)
         self.players = table_server.TableServer(self.store, self.tables, self.watchers, wallet)
         self.operators = Operators(self.tables)
+        self.admin = TableAdminServer(
+            self.store,
+            self.tables,
+            self.operators,
+            Creator(self.store, self.tables, wallet),
+            time_zone=settings.time_zone,
+        )
         self.settlement = TableInternalServer(
             self.store, self.outbox, self.tables, self.operators, money_of
         )
 
     async def register(self, server: aio.Server) -> Sequence[str]:
-        """Start the store and add both services.
+        """Start the store and add all services.
 
         Raises SettingsDiffer when Redis or the wallet belongs to a room with other shards.
         """
         await self.store.start()
         await self._wallet_agrees()
         internal_pb2_grpc.add_TableInternalServiceServicer_to_server(self.settlement, server)
-        return [table_server.register(server, self.players, self.routing), INTERNAL_NAME]
+        admin_pb2_grpc.add_TableAdminServiceServicer_to_server(self.admin, server)
+        name = table_server.register(server, self.players, self.routing)
+        return [name, INTERNAL_NAME, ADMIN_NAME]
 
     def bound(self, address: str) -> None:
         """The server has its port: clients may be told, if it is an address at all."""
@@ -122,6 +134,7 @@ class Replica:
             self.sweep.run,
             self.watchers.wakes.run,
             self.outbox.run,
+            self.admin.scheduler.run,
             StoreGauges(self.store).run,
             Failovers(self.store, self.tables.compare).run,
             self.reopening.run,

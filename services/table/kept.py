@@ -11,6 +11,7 @@ from typing import NoReturn
 from services.table.state import Table
 from services.table.store import Store
 from services.table.stored import (
+    DOCUMENT,
     EPOCH_BITS,
     ShardState,
     Stored,
@@ -59,7 +60,8 @@ class KeptTables:
         """The table as the store has it, None if there never was one."""
         stored = await self._store.load(table_id)
         if stored is not None:
-            return Table.load(table_id, stored)
+            is_table = not stored.blob.startswith(DOCUMENT)
+            return Table.load(table_id, stored) if is_table else None
         await self._check_absent(table_id)
         return None
 

@@ -8,15 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
-import msgspec
 from doorcard.table.v1 import table_pb2
-from doorcard.wallet.v1 import wallet_pb2
 from google.protobuf.message import Message
 
-from services.game.rulebook import UNITS_MAX, RakeOnThird
+from services.game.rulebook import UNITS_MAX
 from services.game.wants import ActionKind
 from services.runtime.auth import acting_player, current_caller
-from services.runtime.channels import call
 from services.runtime.errors import (
     DoorcardError,
     FailedPrecondition,
@@ -28,8 +25,9 @@ from services.runtime.errors import (
 from services.runtime.ids import check_request_id, check_uuid
 from services.runtime.logs import bind, logger
 from services.runtime.roles import Role
-from services.table import views
-from services.table.creation import NAME_MAX, NewTable, new_table
+from services.table import audit, views
+from services.table.creating import Creator
+from services.table.creation import NAME_MAX, new_table
 from services.table.draft import Wallet
 from services.table.hands import Order
 from services.table.routing import Routing
@@ -49,7 +47,6 @@ PAGE_MAX: Final = 200
 FRAMES_MAX: Final = 64
 """Frames in one message of a player."""
 TURN_MAX: Final = 2**31
-WALLET_TIMEOUT_S: Final = 2.0
 
 _PAGE_TOKEN: Final = re.compile(r"([0-9]{1,5}):(.+)")
 """Shard, and the last table's id."""
@@ -62,32 +59,14 @@ class TableServer:
         self._store = store
         self._tables = tables
         self._watchers = watchers
-        self._wallet = wallet
+        self._creator = Creator(store, tables, wallet)
 
     async def CreateTable(  # noqa: N802 (gRPC's names)
         self, request: table_pb2.CreateTableRequest, _context: "Context"
     ) -> table_pb2.CreateTableResponse:
-        new = new_table(request)
-        config = new.config
-        if new.rake_schedule_id:
-            config = msgspec.structs.replace(config, rake_schedule=await self._rake_schedule(new))
-        table = await self._tables.create(new.table_id, config)
-        logger.info("table_created", table=new.table_id, version=table.version)
+        by = audit.instruction("create_table", request.request_id)
+        table = await self._creator.create(new_table(request), by)
         return table_pb2.CreateTableResponse(table=views.view(table, views.PUBLIC))
-
-    async def _rake_schedule(self, new: NewTable) -> bytes:
-        """What the schedule says for the table's game and stake, under the house's own rule."""
-        shown = views.config(new.table_id, new.config)
-        found: wallet_pb2.GetRakeScheduleResponse = await call(
-            self._wallet.GetRakeSchedule,
-            wallet_pb2.GetRakeScheduleRequest(
-                schedule_id=new.rake_schedule_id, game=shown.game, small_bet=shown.stake.small_bet
-            ),
-            timeout_s=WALLET_TIMEOUT_S,
-        )
-        if new.rake_on_third is not RakeOnThird.SCHEDULE:
-            found.schedule.no_rake_on_third = new.rake_on_third is RakeOnThird.NO
-        return found.schedule.SerializeToString()
 
     async def ListTables(  # noqa: N802
         self, request: table_pb2.ListTablesRequest, _context: "Context"

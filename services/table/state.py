@@ -135,7 +135,6 @@ class Seat(msgspec.Struct, array_like=True):
         """The reservation's id as text."""
         return str(uuid.UUID(bytes=self.reservation))
 
-
     def taken_at(self, request: bytes, version: int) -> int:
         """The version that took a request (`digest`) of his; 0 if none of his last few is it.
 

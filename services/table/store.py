@@ -27,6 +27,7 @@ from services.runtime.shards import shard_of
 from services.table.cluster import ClusterWire, is_cluster
 from services.table.heart import Heart
 from services.table.line import Argument, Line, Script, Wire
+from services.table.shelves import Shelves
 from services.table.stored import (
     EPOCH_BITS,
     SHARD_RETRY_AFTER_MS,
@@ -124,6 +125,7 @@ class Store:
         )
         self._confirms = replicas_required > 0
         self.heart: Final = Heart(self._line, _SCRIPTS["heartbeat"], replica_id)
+        self.shelves: Final = Shelves(self._line, _SCRIPTS["shelve"], replica_id)
         self._epochs: dict[int, int] = {}
         self._beating: asyncio.Task[None] | None = None
 

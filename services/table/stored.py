@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from services.runtime.errors import NotFound, Unavailable
 
 SHARD_RETRY_AFTER_MS: Final = 2000
+DOCUMENT: Final = b"\xff"
+"""First byte of what is stored under an id and is no table (`documents`); no schema number."""
 EPOCH_BITS: Final = 32
 """A version is its shard's epoch, then so many bits that count within it."""
 

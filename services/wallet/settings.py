@@ -1,9 +1,8 @@
 """What the wallet reads from the environment."""
 
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr
 
 from services.runtime.settings import LOOPBACK, PORTS, ServiceSettings
 
@@ -32,17 +31,3 @@ class WalletSettings(ServiceSettings):
 
     wallet_seal_every_seconds: float = Field(default=2.0, gt=0, le=60)
     """Between two rounds of sealing what was written and auditing balances."""
-
-    time_zone: str = "UTC"
-    """IANA name of the time zone of the room's days, by which rake is reported; a change holds from
-    then on.
-    """
-
-    @field_validator("time_zone", mode="after")
-    @classmethod
-    def _known_zone(cls, value: str) -> str:
-        try:
-            ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError("is no IANA time zone") from None
-        return value
