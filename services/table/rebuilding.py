@@ -46,11 +46,11 @@ def rebuild(table_id: str, blob: Blob, posted: Posted, at_ms: int) -> Losses:
     anew.
     """
     hand_id = blob.hand.hand_id if blob.hand is not None else ""
-    taken = len(blob.seats)
+    taken, closing = len(blob.seats), blob.after_hand is TableStatus.CLOSING
     blob.seats = {
         number: seat
         for number, seat in blob.seats.items()
-        if posted.escrow.get(seat.sitting_id, 0) > 0 and seat.status is not SeatStatus.LEAVING
+        if posted.escrow.get(seat.sitting_id, 0) > 0 and not (closing or _leaves(seat))
     }
     for seat in blob.seats.values():
         _restack(seat, posted)
@@ -59,12 +59,19 @@ def rebuild(table_id: str, blob: Blob, posted: Posted, at_ms: int) -> Losses:
     blob.due_ms, blob.asked_until_ms = 0, 0
     blob.waits_for, blob.waits_since_ms, blob.tries = "", 0, 0
     blob.rebuilt = Rebuild(at_ms, hand_id)
+    if closing:
+        # Who leaves when the hand is over leaves now, and so do all where the table closes then.
+        blob.status, blob.after_hand = TableStatus.CLOSED, None
     if table_id in posted.parked and blob.status is TableStatus.OPEN:
         blob.status, blob.pause_reason = TableStatus.PAUSED, PARKED
-    if blob.status is TableStatus.OPEN:
+    if blob.status is TableStatus.OPEN and blob.after_hand is None:
         # The first tick sees what there is to do.
         blob.due_ms = at_ms + blob.config.hand_pause_ms
     return Losses(hand_id, len(blob.seats), taken - len(blob.seats))
+
+
+def _leaves(seat: Seat) -> bool:
+    return seat.status is SeatStatus.LEAVING or bool(seat.moves_to)
 
 
 def _restack(seat: Seat, posted: Posted) -> None:

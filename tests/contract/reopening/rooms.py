@@ -18,6 +18,7 @@ from services.settlement.drain import Drain
 from services.settlement.peers import Peers, connect_peers
 from services.settlement.reconcile import Reconciler
 from services.settlement.settings import WorkerSettings
+from services.table.store import Store
 from services.table.stored import ShardState
 from tests.conftest import Room
 from tests.contract.reopening.stores import LossyStore
@@ -66,10 +67,9 @@ class Scene:
 
     async def create(self, *, beside: str = "") -> str:
         """A table, on the shard of another one if that is wanted."""
-        store = self.tables.replicas[0].store
         while True:
             table_id = await self.tables.create(action_ms=300_000, hand_pause_ms=20)
-            if not beside or store.shard_of(table_id) == store.shard_of(beside):
+            if not beside or self.shard_of(table_id) == self.shard_of(beside):
                 return table_id
 
     async def seat(self, table_id: str, *players: str) -> list[str]:
@@ -145,7 +145,7 @@ class Scene:
 
     async def escrow(self, table_id: str) -> list[wallet_pb2.SittingEscrow]:
         """What the ledger has of the table."""
-        shard = self.tables.replicas[0].store.shard_of(table_id)
+        shard = self.shard_of(table_id)
         found = await self.wallet.inspect(shard)
         return [each for each in found.escrow if each.table_id == table_id]
 
@@ -153,7 +153,7 @@ class Scene:
 
     async def drain(self, table_id: str) -> None:
         """One trigger."""
-        shard = self.tables.replicas[0].store.shard_of(table_id)
+        shard = self.shard_of(table_id)
         await asyncio.to_thread(self._drain.shard, shard)
 
     async def reconciled(self, shard: int) -> dict[Any, int]:
@@ -174,6 +174,15 @@ class Scene:
                 except DoorcardError:
                     continue
             await asyncio.sleep(0.05)
+
+    @property
+    def store(self) -> Store:
+        """The first replica's."""
+        return self.tables.replicas[0].store
+
+    def shard_of(self, table_id: str) -> int:
+        """The table's shard."""
+        return self.store.shard_of(table_id)
 
     async def reopened(self, table_id: str, epoch: int = 2) -> int:
         """Wait until the table's shard is open in this epoch; the shard."""

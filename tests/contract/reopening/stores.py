@@ -83,16 +83,16 @@ class Emptied:
 
     def __init__(self, server: valkey.Valkey) -> None:
         self.url = server.url
-        self._server = server
+        self.server = server
 
     async def mark(self) -> None:
         """Nothing survives."""
 
     async def lose(self) -> None:
-        self._server.kill()
-        for file in self._server.folder.glob("appendonlydir/*"):
+        self.server.kill()
+        for file in self.server.folder.glob("appendonlydir/*"):
             file.unlink()
-        self._server.start()
+        self.server.start()
 
 
 @asynccontextmanager
@@ -122,7 +122,7 @@ async def cut_file() -> AsyncIterator[LossyStore]:
 
 
 @asynccontextmanager
-async def emptied() -> AsyncIterator[LossyStore]:
+async def emptied() -> AsyncIterator[Emptied]:
     """A server."""
     with valkey.running() as server:
         yield Emptied(server)
