@@ -33,7 +33,7 @@ SEALED: Final = Counter(
 )
 UNSEALED: Final = Gauge(
     "doorcard_ledger_unsealed_entries",
-    "Numbers of the journal after the last seal; grows when sealing stands still.",
+    "Entries of the journal after the last seal, up to 100,000; grows when sealing stands still.",
     registry=REGISTRY,
 )
 CHAIN_FAULTS: Final = Gauge(
@@ -101,10 +101,9 @@ class Upkeep:
                     self._horizon = None
                     break
                 self._tell(made)
-        newest = await seals.horizon(database)
-        UNSEALED.set(max(0, newest.last_entry - await seals.sealed_to(database)))
+        UNSEALED.set(await seals.unsealed(database))
         if self._horizon is None:
-            self._horizon = newest
+            self._horizon = await seals.horizon(database)
 
     def _tell(self, made: Seal) -> None:
         SEALED.inc(made.rows)

@@ -113,6 +113,42 @@ CASES: Final = (
         summary="2 entries of shard 1 could not be settled; their tables are paused",
     ),
     AlertCase(
+        "LedgerTampered",
+        {'doorcard_ledger_chain_faults{instance="wallet:9103"}': "0x2 2x3 0x5"},
+        fires=4, clears=8, summary="2 rows of the ledger are not as they were sealed",
+    ),
+    AlertCase(
+        "LedgerBalancesWrong",
+        {
+            'doorcard_ledger_balance_faults{instance="wallet-1:9103"}': "0x2 3x3 0x5",
+            'doorcard_ledger_balance_faults{instance="wallet-2:9103"}': "0x2 3x3 0x5",
+        },
+        fires=4, clears=8,
+        summary="3 accounts have balances that are not the sum of their transfers",
+    ),
+    AlertCase(
+        "LedgerUnsealed",
+        {
+            "doorcard_ledger_unsealed_entries": "4x10 900x25 4x15",
+            "doorcard_ledger_sealed_rows_total": "0+50x10 500x25 550+50x15",
+        },
+        fires=30, clears=45,
+        summary="900 numbers of the ledger's journal wait for a seal and none is made",
+    ),
+    AlertCase(
+        "LedgerUpkeepFailing",
+        {'doorcard_ledger_upkeep_failures_total{kind="Unavailable"}': "0x2 0+1x20 20x20"},
+        fires=18, clears=40,
+        summary="Sealing and auditing of the ledger failed 10 times in ten minutes",
+    ),
+    AlertCase(
+        "SettlementMessagesParked",
+        {"doorcard_parked_messages": "0x2 1x3 0x5"},
+        fires=4, clears=8,
+        summary="1 pieces of settlement's work killed their workers again and again and are set"
+        " aside",
+    ),
+    AlertCase(
         "ReconcilerSilent",
         {'doorcard_tasks_total{task="settlement.reconcile",outcome="done"}':
             "0+2x10 20x20 22+2x20"},

@@ -20,6 +20,8 @@ FIRST: Final = -(2**63)
 """Below every number a row can have."""
 NO_HASH: Final = bytes(32)
 """Before the first seal."""
+UNSEALED_MAX: Final = 100_000
+"""No more are counted that wait for a seal."""
 LOCK: Final = 0x5EA1
 """Of PostgreSQL's advisory locks: one wallet seals at a time, the others pass."""
 
@@ -158,12 +160,20 @@ async def seal(database: Database, up_to: Horizon, time_zone: str) -> Seal | Non
     return await database.transaction(work)
 
 
-async def sealed_to(database: Database) -> int:
-    """Number of the last entry that is sealed; 0 if none is."""
+async def unsealed(database: Database) -> int:
+    """Entries of the journal after the last seal, counted up to `UNSEALED_MAX`.
+
+    Numbers that were drawn and never used are none: a ledger at rest is sealed whole.
+    """
 
     async def work(connection: Connection) -> int:
-        found = await last(connection)
-        return max(0, found.range.last_entry) if found else 0
+        cursor = await connection.execute(
+            "SELECT count(*) FROM (SELECT FROM journal WHERE id > coalesce("
+            "(SELECT last_entry FROM seals ORDER BY number DESC LIMIT 1), 0) LIMIT %s) AS waiting",
+            (UNSEALED_MAX,),
+        )
+        (count,) = await cursor.fetchone() or (0,)
+        return int(count)
 
     return await database.snapshot(work)
 

@@ -9,6 +9,7 @@ import pytest
 from doorcard.wallet.v1 import wallet_pb2 as pb
 
 from services.runtime.errors import InvalidArgument, PermissionDenied
+from services.wallet import upkeep
 from services.wallet.ledger import audit, seals, verify
 from tests.contract.wallet.conftest import Outbox, Start, Wallet, refused, seat, two_seats
 
@@ -59,6 +60,18 @@ async def test_a_sound_ledger_has_no_faults_and_every_row_is_sealed(start: Start
         assert pages[0].unsealed == 0
         await wallet.deposit("carl", 1)
         assert (await wallet.verify())[0].unsealed == 1
+
+
+async def test_a_ledger_at_rest_waits_for_no_seal_whatever_numbers_were_drawn(
+    start: Start,
+) -> None:
+    async with start() as wallet:
+        await wallet.deposit("carl", 1)
+        await wallet.upkeep(rounds=1)
+        assert upkeep.UNSEALED._value.get() == 1
+        wallet.sql("SELECT nextval('journal_id_seq')")
+        await wallet.upkeep(rounds=3)
+        assert upkeep.UNSEALED._value.get() == 0
 
 
 TAMPERED: dict[str, tuple[list[str], list[tuple[int, str]]]] = {
