@@ -8,6 +8,7 @@ import secrets
 import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
+from zoneinfo import ZoneInfo
 
 from doorcard.showdown.v1 import showdown_pb2_grpc
 from doorcard.shuffler.v1 import shuffler_pb2_grpc
@@ -29,11 +30,14 @@ from services.table.creating import Creator
 from services.table.draft import Services
 from services.table.failover import Failovers
 from services.table.internal_server import TableInternalServer
+from services.table.moves import Moves
 from services.table.operators import Operators
 from services.table.outbox import Outbox
 from services.table.ownership import Ownership
 from services.table.reopening import Reopening
 from services.table.routing import Routing
+from services.table.seat_server import SeatServer
+from services.table.seating import Seating
 from services.table.settings import TableSettings
 from services.table.shards import Shards
 from services.table.state import money_of
@@ -88,8 +92,13 @@ class Replica:
             self.outbox.may_deal,
             replica_id=self.id,
             kept_max=settings.tables_kept,
+            zone=ZoneInfo(settings.time_zone),
+            times=settings.seat_times,
         )
-        self.watchers = Watchers(self.store, self.tables)
+        self.moves = Moves(self.store, self.tables, settings.seat_times)
+        self.watchers = Watchers(
+            self.store, self.tables, gateway_tick_s=settings.gateway_tick_ms / 1000
+        )
         self.sweep = Sweep(
             self.store,
             self.tables.tick,
@@ -98,6 +107,8 @@ class Replica:
         )
         self.routing = Routing(self.ownership)
         self.players = table_server.TableServer(self.store, self.tables, self.watchers, wallet)
+        seating = Seating(self.store, self.tables, wallet, replica_id=self.id)
+        self.seats = SeatServer(seating, self.moves)
         self.operators = Operators(self.tables)
         self.admin = TableAdminServer(
             self.store,
@@ -119,7 +130,7 @@ class Replica:
         await self._wallet_agrees()
         internal_pb2_grpc.add_TableInternalServiceServicer_to_server(self.settlement, server)
         admin_pb2_grpc.add_TableAdminServiceServicer_to_server(self.admin, server)
-        name = table_server.register(server, self.players, self.routing)
+        name = table_server.register(server, self.players, self.seats, self.routing)
         return [name, INTERNAL_NAME, ADMIN_NAME]
 
     def bound(self, address: str) -> None:
@@ -167,6 +178,7 @@ class Replica:
         self.routing.drain()
         await self.watchers.drain()
         await self.sweep.stop()
+        await self.moves.finished()
         await self.tables.emptied()
 
     def _replicas_changed(self) -> None:

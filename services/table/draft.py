@@ -92,6 +92,11 @@ class Stopwatch:
             took_s = time.perf_counter() - began_s
             self._stages[name] = self._stages.get(name, 0.0) + took_s
 
+    @property
+    def age_ms(self) -> int:
+        """Since the command came."""
+        return int((time.perf_counter() - self._began_s) * 1000)
+
     def stop(self, outcome: str) -> None:
         """Report every stage and the total: ok, refused, failed."""
         self._stages["total"] = time.perf_counter() - self._began_s
@@ -137,6 +142,11 @@ class Draft:
     def version(self) -> int:
         """The version that the commit will have, but for a table's first."""
         return self.table.version + 1
+
+    @property
+    def arrived_ms(self) -> int:
+        """Redis time at which the command came to this replica."""
+        return self.now_ms - self.watch.age_ms
 
     @property
     def version_after(self) -> int:

@@ -5,6 +5,7 @@ is away, what happened is committed all the same, the clock stands still, and a 
 again: an accepted action is never lost, and nobody is folded because of our fault.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,7 @@ from doorcard.table.v1 import table_pb2
 from prometheus_client import Counter, Histogram
 
 from services.game.cards import parse_card
+from services.game.events import Event, EventKind
 from services.game.hand import (
     Act,
     ActionKind,
@@ -22,14 +24,12 @@ from services.game.hand import (
     Showdown,
     Want,
 )
-from services.game.rulebook import (
-    TimeOut,
-)
+from services.game.rulebook import TimeOut
 from services.runtime.errors import DoorcardError, FailedPrecondition
 from services.runtime.ids import uuid7
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import clock, money, options, seats, shown, standing, wants
+from services.table import clock, due, money, options, seats, shown, standing, topups, wants
 from services.table.draft import Draft
 from services.table.options import Wish
 from services.table.state import (
@@ -56,8 +56,23 @@ RAKE_TAKEN: Final = Counter(
     "doorcard_rake_minor_units", "Rake taken.", ["currency"], registry=REGISTRY
 )
 
-for _outcome in ("settled", "void"):
-    HANDS.labels(_outcome)
+TIMEOUTS: Final = Counter(
+    "doorcard_timeouts",
+    "Players out of time, by what came of it: protected, checked, folded, brought_in.",
+    ["outcome"],
+    registry=REGISTRY,
+)
+
+_OUT_OF_TIME: Final = {
+    EventKind.PROTECTED: "protected",
+    EventKind.CHECKED: "checked",
+    EventKind.FOLDED: "folded",
+    EventKind.BROUGHT_IN: "brought_in",
+}
+for _how in ("settled", "void"):
+    HANDS.labels(_how)
+for _how in _OUT_OF_TIME.values():
+    TIMEOUTS.labels(_how)
 
 _SERVICES: Final[dict[type[Want], str]] = {
     Deal: "shuffler",
@@ -126,21 +141,29 @@ async def set_options(draft: Draft, wish: Wish) -> int:
     return version
 
 
-async def tick(draft: Draft, *, may_deal: bool) -> None:
-    """Whatever is due: the next hand, a time-out, or what the hand still waits for.
+async def tick(draft: Draft, *, may_deal: bool, protect: bool = True) -> None:
+    """Whatever is due: seats and offers that lapse, the next hand, a time-out, or what the hand
+    still waits for.
 
-    may_deal: a new hand may begin, since the ledger keeps up.
+    may_deal: a new hand may begin, since the ledger keeps up. protect: a player out of time has
+    something left of his daily allowance of `all_in_if_invested`.
     """
     table, blob = draft.table, draft.table.blob
-    if blob.status is not TableStatus.OPEN or not 0 < blob.due_ms <= draft.now_ms:
+    if blob.status is not TableStatus.OPEN:
         return
-    if table.hand is None:
-        if may_deal:
-            await _start(draft)
-    elif isinstance(table.hand.want, Act):
-        await _time_out(draft, table.hand)
-    else:
+    seats.pass_time(draft)
+    if not blob.due_ms:
+        return
+    want = table.hand.want if table.hand is not None else None
+    if table.hand is not None and isinstance(want, Act):
+        if clock.is_out(draft, want):
+            await _time_out(draft, table.hand, want, protect=protect)
+    elif draft.now_ms < due.hand_ms(table):
+        return
+    elif table.hand is not None:
         await go_on(draft)
+    elif may_deal:
+        await _start(draft)
 
 
 async def go_on(draft: Draft) -> None:
@@ -199,8 +222,7 @@ async def _start(draft: Draft) -> None:
     table, blob = draft.table, draft.table.blob
     dealt_in = table.ready()
     if len(dealt_in) < 2:
-        blob.due_ms = 0
-        draft.changed = True
+        seats.too_few_are_in(draft)
         return
     hand_id = uuid7()
     try:
@@ -241,6 +263,8 @@ async def _start(draft: Draft) -> None:
     )
     draft.tell(hand=money.committed_deck(deck))
     draft.tell_hand(events)
+    clock.count_hand(draft, running)
+    seats.hand_begins(draft, dealt_in)
     draft.go_on = True
     _settle(draft, None)
 
@@ -262,18 +286,21 @@ async def _next_button(draft: Draft, dealt_in: list[int]) -> int:
 # Time
 
 
-async def _time_out(draft: Draft, hand: Hand) -> None:
-    running, want = draft.table.blob.hand, hand.want
-    if running is None or not isinstance(want, Act) or not clock.has_run_out(draft, running):
-        return
+async def _time_out(draft: Draft, hand: Hand, want: Act, *, protect: bool) -> None:
     with draft.watch.stage("rules"):
-        draft.tell_hand(hand.time_out())
-    draft.once_committed.append(clock.TIMEOUTS.inc)
+        events = hand.time_out(protect)
+    draft.tell_hand(events)
+    draft.once_committed.append(TIMEOUTS.labels(_outcome(events)).inc)
     seat = draft.table.blob.seats[want.seat]
     protects = hand.setup.rulebook.time_out is TimeOut.ALL_IN_IF_INVESTED
     if seat.status is SeatStatus.PLAYING and (protects or not seat.connection):
         seats.set_status(draft, want.seat, SeatStatus.SITTING_OUT)
     await _go_on(draft, want, ticking=False)
+
+
+def _outcome(events: Sequence[Event]) -> str:
+    """What running out of time came to."""
+    return next(_OUT_OF_TIME[each[0]] for each in events if each[0] in _OUT_OF_TIME)
 
 
 def _wait_for(draft: Draft, service: str, error: Exception) -> None:
@@ -286,7 +313,7 @@ async def _take_up(draft: Draft) -> None:
     table, blob = draft.table, draft.table.blob
     if table.hand is None:
         clock.go_on(draft)
-        seats.schedule(draft)
+        seats.take_up(draft)
         return
     for number, seat in list(blob.seats.items()):
         gone = seat.status is SeatStatus.LEAVING and table.hand is not None
@@ -295,7 +322,7 @@ async def _take_up(draft: Draft) -> None:
     if table.hand is not None and not blob.due_ms:
         blob.waits_since_ms = draft.now_ms
         if isinstance(table.hand.want, Act):
-            clock.begin(draft)
+            clock.begin(draft, clock.RESUMED)
         else:
             blob.due_ms = draft.now_ms
 
@@ -321,6 +348,7 @@ async def _go_on(draft: Draft, before: Want | None, *, ticking: bool) -> None:
     hand = draft.table.hand
     if hand is None:
         return
+    clock.decided(draft, before)
     while not (hand.over or draft.go_on or hand.want is None):
         if isinstance(hand.want, Act):
             if options.act_beforehand(draft, hand):
@@ -376,12 +404,11 @@ def _finish(draft: Draft, hand: Hand) -> None:
     draft.tell(hand_ended=running.hand_id)
     for number in running.seats:
         seat = blob.seats[number]
-        if seat.status is SeatStatus.LEAVING:
+        if seat.status is SeatStatus.LEAVING or seat.moves_to:
             seats.remove(draft, number)
-            continue
-        if seat.stack == 0:
-            seat.status = SeatStatus.SITTING_OUT
-        draft.tell_seat(number)
+        else:
+            topups.come_in(draft, number)
+            seats.hand_over(draft, number)
     seats.schedule(draft)
     standing.hand_is_over(draft)
 

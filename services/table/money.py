@@ -18,9 +18,7 @@ from doorcard.wallet.v1 import wallet_pb2
 from services.game.cards import card_name
 from services.game.events import EventKind
 from services.game.invariant import require
-from services.game.rulebook import UNITS_MAX
 from services.runtime.clock import timestamp
-from services.runtime.errors import FailedPrecondition, InvalidArgument
 from services.runtime.ids import uuid5_of
 from services.table import views
 from services.table.state import Deck, Played, RunningHand, Seat, Table
@@ -70,6 +68,11 @@ def reservation_of(player_id: str, table_id: str, request_id: str) -> uuid.UUID:
     return uuid.UUID(uuid5_of("reservation", player_id, table_id, request_id))
 
 
+def top_up_of(player_id: str, table_id: str, request_id: str) -> uuid.UUID:
+    """The reservation that pays for a TopUp request."""
+    return uuid.UUID(uuid5_of("top-up", player_id, table_id, request_id))
+
+
 def bytes_of(reservation_id: str) -> bytes:
     """A UUID as it is stored."""
     return uuid.UUID(reservation_id).bytes
@@ -78,24 +81,6 @@ def bytes_of(reservation_id: str) -> bytes:
 def text_of(reservation: bytes) -> str:
     """A stored UUID as text."""
     return str(uuid.UUID(bytes=reservation))
-
-
-def check_buy_in(table: Table, amount: int) -> None:
-    """Raises InvalidArgument for what is no amount, FailedPrecondition (BUY_IN_TOO_SMALL,
-    BUY_IN_TOO_LARGE) for what the stake does not allow (docs/rules.md, 1).
-    """
-    if not 1 <= amount <= UNITS_MAX:
-        raise InvalidArgument.of_field("buy_in", f"must be from 1 to {UNITS_MAX}")
-    stake = table.stake
-    bounds = {"buy_in_min": str(stake.buy_in_min), "buy_in_max": str(stake.buy_in_max)}
-    if amount < stake.buy_in_min:
-        raise FailedPrecondition(
-            "BUY_IN_TOO_SMALL", f"the least buy-in is {stake.buy_in_min}", metadata=bounds
-        )
-    if stake.buy_in_max and amount > stake.buy_in_max:
-        raise FailedPrecondition(
-            "BUY_IN_TOO_LARGE", f"the largest buy-in is {stake.buy_in_max}", metadata=bounds
-        )
 
 
 def commit_of(table: Table, reservation_id: str) -> Entry:

@@ -7,7 +7,7 @@ from doorcard.table.v1 import table_pb2
 
 from services.game.hand import Act, ActionKind, Hand, Legal
 from services.runtime.errors import FailedPrecondition
-from services.table import views
+from services.table import antes, seats, views
 from services.table.draft import Draft
 from services.table.state import SeatFlag, Table, TableStatus, digest
 
@@ -55,14 +55,20 @@ async def set_options(draft: Draft, wish: Wish) -> int:
     known = seat.taken_at(wish.request, table.version)
     if known:
         return known
+    antes.check(table, auto=wish.auto_ante)
     changed = _choose(table, number, wish)
     if changed and wish.kind:
         seat.remember(wish.request, draft.version)
     shows = SeatFlag.SHOWS_BEATEN if wish.show_beaten else 0
-    flags = seat.flags & ~SeatFlag.SHOWS_BEATEN | shows
+    asked = 0 if wish.auto_ante else SeatFlag.ASKED_ANTE
+    flags = seat.flags & ~(SeatFlag.SHOWS_BEATEN | SeatFlag.ASKED_ANTE) | shows | asked
     if changed or flags != seat.flags:
         seat.flags = flags
         tell(draft, number)
+    seats.sit_out_next(draft, number, on=wish.sit_out_next)
+    if wish.confirm_ante:
+        antes.confirm(draft, number)
+    seats.schedule(draft)
     return draft.version_after
 
 

@@ -1,34 +1,24 @@
 """Taking, leaving and keeping a seat; what of it concerns the hand in progress is in `hands`."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from doorcard.table.v1 import table_pb2
 
 from services.game.invariant import require
 from services.runtime.clock import monotonic_s
-from services.runtime.errors import (
-    DoorcardError,
-    FailedPrecondition,
-    InvalidArgument,
-    ResourceExhausted,
-)
-from services.table import money
-from services.table.draft import Draft
+from services.runtime.errors import DoorcardError, FailedPrecondition, InvalidArgument
+from services.table import antes, buy_ins, due, money, reservations, views, waiting
+from services.table.draft import Draft, Moved
 from services.table.state import (
-    Remembered,
     Seat,
+    SeatFlag,
     SeatStatus,
     Table,
     TableStatus,
     is_repeat,
+    is_unconfirmed,
     player_digest,
 )
-
-REMEMBERED_MAX: Final = 256
-"""Reservations without a seat that a table remembers; beyond it nobody is seated for a while."""
-REMEMBERED_PER_PLAYER_MAX: Final = 32
-"""Of one player's, so that who comes and goes all the time keeps only himself from a seat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +42,10 @@ class Sitter:
     """Id of the replica that has his `Play` stream; empty for none."""
 
 
-def refusal(table: Table, sitter: Sitter) -> DoorcardError | None:
+def refusal(table: Table, sitter: Sitter, now_ms: int) -> DoorcardError | None:
     """Why he cannot have a seat as things stand; None when he can."""
     try:
-        _check(table, sitter)
+        _check(table, sitter, now_ms)
     except DoorcardError as error:
         return error
     return None
@@ -74,13 +64,14 @@ async def take(draft: Draft, sitter: Sitter) -> int | DoorcardError:
         raise FailedPrecondition(
             "RESERVATION_SPENT", "this request was answered before; take a seat by a new one"
         )
-    error = refusal(table, sitter)
+    error = refusal(table, sitter, draft.now_ms)
     if error is None and monotonic_s() - sitter.began_s > money.TAKE_SEAT_LIFE_S:
         error = FailedPrecondition("TAKE_SEAT_TOO_OLD", "the request took too long; make a new one")
     if error is not None:
-        refuse(draft, sitter.reservation, player_digest(sitter.player_id))
+        reservations.refuse(draft, sitter.reservation, player_digest(sitter.player_id))
         return error
-    number = sitter.number if sitter.number is not None else _free(table)[0]
+    free = waiting.free(table, sitter.player_id)
+    number = sitter.number if sitter.number is not None else free[0]
     blob.seats[number] = Seat(
         player_id=sitter.player_id,
         name=sitter.name,
@@ -96,47 +87,10 @@ async def take(draft: Draft, sitter: Sitter) -> int | DoorcardError:
     draft.joined.append(sitter.player_id)
     draft.lobby = True
     draft.tell_seat(number)
+    buy_ins.forget_leaving(table, sitter.player_id)
+    waiting.drop(draft, sitter.player_id)
     schedule(draft)
     return number
-
-
-def refuse(draft: Draft, reservation: bytes, player: bytes = b"") -> None:
-    """Never seat the reservation, and have the ledger give it back."""
-    blob = draft.table.blob
-    blob.remembered[reservation] = Remembered(draft.now_ms, seated=False, player=player)
-    draft.outbox.append(money.release_of(draft.table, money.text_of(reservation)))
-    draft.changed = True
-
-
-async def resolve(draft: Draft, reservation: bytes) -> bool:
-    """What becomes of an old reservation: True if it was seated, else it is refused for good."""
-    blob = draft.table.blob
-    if any(seat.reservation == reservation for seat in blob.seats.values()):
-        return True
-    known = blob.remembered.get(reservation)
-    if known is None:
-        refuse(draft, reservation)
-        return False
-    return known.seated
-
-
-def forget(table: Table, now_ms: int, undrained_age_ms: int) -> bool:
-    """Forget reservations whose last entry the ledger has applied long enough ago. Until then a
-    TakeSeat may be under way that was told they are pending. True if anything is to be stored.
-
-    undrained_age_ms: age of the shard's oldest entry that is not applied.
-    """
-    changed = False
-    applied_until_ms = now_ms - undrained_age_ms - money.COMMIT_TAKES_MAX_MS
-    for reservation, each in list(table.blob.remembered.items()):
-        if not each.applied_ms and each.at_ms < applied_until_ms:
-            each.applied_ms = now_ms
-        elif each.applied_ms and each.applied_ms < now_ms - money.REMEMBERED_FOR_MS:
-            del table.blob.remembered[reservation]
-        else:
-            continue
-        changed = True
-    return changed
 
 
 def remove(draft: Draft, number: int) -> None:
@@ -145,17 +99,20 @@ def remove(draft: Draft, number: int) -> None:
     require(not table.in_hand(number), "a player was taken out of a running hand")
     seat = blob.seats.pop(number)
     draft.outbox.append(money.cash_out_of(table, seat))
-    blob.remembered[seat.reservation] = Remembered(
-        draft.now_ms, seated=True, player=player_digest(seat.player_id)
-    )
+    reservations.spend(draft, seat.reservation, seat.player_id)
+    reservations.give_back(draft, seat)
+    buy_ins.remember_leaving(table, seat, draft.now_ms, draft.times.rejoin_ms)
+    if seat.moves_to:
+        draft.moved.append(Moved(seat.player_id, money.text_of(seat.moves_to), seat.stack))
     draft.lobby = True
     freed = table_pb2.TableEvent.SeatFreed(seat=number, player_id=seat.player_id)
     draft.tell(seat_freed=freed)
+    waiting.offer(draft)
 
 
 async def sit_out(draft: Draft, player_id: str) -> int:
     """Deal him no further hands. Returns the version at which it holds."""
-    number = _number_of(draft.table, player_id)
+    number = number_of(draft.table, player_id)
     if draft.table.blob.seats[number].status is SeatStatus.PLAYING:
         set_status(draft, number, SeatStatus.SITTING_OUT)
     return draft.version_after
@@ -163,22 +120,123 @@ async def sit_out(draft: Draft, player_id: str) -> int:
 
 async def sit_back(draft: Draft, player_id: str) -> int:
     """Deal him in again. Returns the version at which it holds."""
-    number = _number_of(draft.table, player_id)
+    number = number_of(draft.table, player_id)
     seat = draft.table.blob.seats[number]
     if seat.status is SeatStatus.LEAVING:
         raise FailedPrecondition("LEAVING", "he leaves when the hand is over")
     if draft.table.behind(number) == 0 and not draft.table.in_hand(number):
         raise FailedPrecondition("NO_CHIPS", "there are no chips before him")
+    sit_out_next(draft, number, on=False)
     if seat.status is SeatStatus.SITTING_OUT:
+        # He says that he is in; he need not say it again at once.
+        antes.confirm(draft, number)
         set_status(draft, number, SeatStatus.PLAYING)
     return draft.version_after
 
 
 def set_status(draft: Draft, number: int, status: SeatStatus) -> None:
     """Give the seat another state."""
-    draft.table.blob.seats[number].status = status
+    seat = draft.table.blob.seats[number]
+    seat.status = status
+    _mark(draft, seat)
     draft.tell_seat(number)
     schedule(draft)
+
+
+def sit_out_next(draft: Draft, number: int, *, on: bool) -> None:
+    """Sit out when the hand is over, which is now where he is in none; or do not."""
+    seat = draft.table.blob.seats[number]
+    if on and not draft.table.in_hand(number):
+        if seat.status is SeatStatus.PLAYING:
+            set_status(draft, number, SeatStatus.SITTING_OUT)
+        return
+    flags = seat.flags | SeatFlag.OUT_NEXT if on else seat.flags & ~SeatFlag.OUT_NEXT
+    if flags != seat.flags:
+        seat.flags = flags
+        _tell_options(draft, number)
+
+
+# Hands, as a seat sees them
+
+
+def hand_begins(draft: Draft, dealt_in: list[int]) -> None:
+    """Whoever has a seat and is not dealt in misses a hand."""
+    antes.hand_begins(draft)
+    for number, seat in draft.table.blob.seats.items():
+        missed = 0 if number in dealt_in else seat.missed + 1
+        if missed == seat.missed:
+            continue
+        seat.missed = missed
+        if missed and seat.status is SeatStatus.PLAYING and missed >= antes.UNCONFIRMED_MAX:
+            seat.status = SeatStatus.SITTING_OUT
+            _mark(draft, seat)
+        if draft.times.missed_max and missed >= draft.times.missed_max:
+            seat.freed_at_ms = draft.now_ms
+        draft.tell_seat(number)
+
+
+def too_few_are_in(draft: Draft) -> None:
+    """No hand begins: who did not confirm his ante sits out until he is back."""
+    table, blob = draft.table, draft.table.blob
+    blob.due_ms = 0
+    draft.changed = True
+    for number in table.able():
+        if is_unconfirmed(blob.seats[number]):
+            set_status(draft, number, SeatStatus.SITTING_OUT)
+    schedule(draft)
+
+
+def hand_over(draft: Draft, number: int) -> None:
+    """What the end of his hand means for a seat that is kept."""
+    seat = draft.table.blob.seats[number]
+    out = bool(seat.flags & SeatFlag.OUT_NEXT)
+    if out or seat.stack == 0:
+        seat.status = SeatStatus.SITTING_OUT
+        _mark(draft, seat)
+    draft.tell_seat(number)
+    if out:
+        seat.flags &= ~SeatFlag.OUT_NEXT
+        _tell_options(draft, number)
+
+
+def pass_time(draft: Draft) -> None:
+    """Offers that lapse, and seats that were kept for long enough."""
+    waiting.lapse(draft)
+    table = draft.table
+    for number, seat in list(table.blob.seats.items()):
+        kept = not seat.freed_at_ms or table.in_hand(number)
+        if not kept and due.is_past(seat.freed_at_ms, draft.now_ms):
+            remove(draft, number)
+    if draft.changed:
+        schedule(draft)
+
+
+def take_up(draft: Draft) -> None:
+    """After a pause between hands: what would have lapsed in it has its time again."""
+    waiting.renew(draft)
+    waiting.offer(draft)
+    for seat in draft.table.blob.seats.values():
+        if 0 < seat.freed_at_ms <= draft.now_ms:
+            seat.freed_at_ms = 0
+            _mark(draft, seat)
+    schedule(draft)
+
+
+def _mark(draft: Draft, seat: Seat) -> None:
+    """From when on nobody keeps the seat for him; who loses his chips meanwhile has less time."""
+    if seat.status is not SeatStatus.SITTING_OUT:
+        seat.freed_at_ms = 0
+        return
+    span_ms = draft.times.away_ms if seat.stack else draft.times.broke_ms
+    if span_ms:
+        until_ms = draft.now_ms + span_ms
+        seat.freed_at_ms = min(seat.freed_at_ms or until_ms, until_ms)
+
+
+def _tell_options(draft: Draft, number: int) -> None:
+    options = views.own_options(draft.table, number)
+    changed = table_pb2.TableEvent.OptionsChanged(options=options)
+    draft.tell_player(draft.table.blob.seats[number].player_id, options_changed=changed)
 
 
 async def connect(draft: Draft, player_id: str, replica: str, *, there: bool) -> None:
@@ -203,48 +261,40 @@ def would_connect(table: Table, player_id: str, replica: str, *, there: bool) ->
 
 
 def schedule(draft: Draft) -> None:
-    """Between hands: set when the next one begins, or that none does."""
+    """Between hands: set when the next one begins, or that none does, and ask who is in for it."""
     blob = draft.table.blob
     if blob.hand is not None:
         return
     rests = blob.status is not TableStatus.OPEN or blob.after_hand is not None
-    if rests or len(draft.table.ready()) < 2:
+    if rests or len(draft.table.able()) < 2:
         blob.due_ms = 0
     elif not blob.due_ms:
         blob.due_ms = draft.now_ms + blob.config.hand_pause_ms
+    antes.ask(draft)
 
 
-def check_open(table: Table) -> None:
-    """Raises FailedPrecondition where nobody may take a seat: TABLE_CLOSED, TABLE_CLOSING,
-    TABLE_IN_MAINTENANCE.
-    """
-    if table.blob.status is TableStatus.CLOSED:
-        raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
-    if table.blob.after_hand is TableStatus.CLOSING:
-        raise FailedPrecondition("TABLE_CLOSING", "the table closes after the hand")
-    if table.blob.after_hand is TableStatus.MAINTENANCE:
-        raise FailedPrecondition("TABLE_IN_MAINTENANCE", "the table is in maintenance")
+def number_of(table: Table, player_id: str) -> int:
+    """His seat. Raises FailedPrecondition (NOT_SEATED)."""
+    number = table.seat_of(player_id)
+    if number is None:
+        raise FailedPrecondition("NOT_SEATED", "he has no seat at this table")
+    return number
 
 
-def _check(table: Table, sitter: Sitter) -> None:
+def _check(table: Table, sitter: Sitter, now_ms: int) -> None:
     blob = table.blob
-    check_open(table)
-    money.check_buy_in(table, sitter.buy_in)
+    waiting.check_open(table)
+    buy_ins.check(table, sitter.player_id, sitter.buy_in, now_ms)
     if sitter.number is not None and sitter.number >= blob.config.seats:
         raise InvalidArgument.of_field("seat", f"the table has {blob.config.seats} seats")
     if table.seat_of(sitter.player_id) is not None:
         raise FailedPrecondition("ALREADY_SEATED", "he has a seat at this table")
-    free = _free(table)
+    free = waiting.free(table, sitter.player_id)
     if not free:
         raise FailedPrecondition("TABLE_FULL", "every seat is taken")
     if sitter.number is not None and sitter.number not in free:
         raise FailedPrecondition("SEAT_TAKEN", f"seat {sitter.number} is taken")
-    player = player_digest(sitter.player_id)
-    his = sum(each.player == player for each in blob.remembered.values())
-    if len(blob.remembered) >= REMEMBERED_MAX or his >= REMEMBERED_PER_PLAYER_MAX:
-        raise ResourceExhausted(
-            "RESERVATIONS_FULL", "too many came and went; try again later", retry_after_ms=5000
-        )
+    reservations.check_room(table, sitter.player_id)
 
 
 def seated_at(table: Table, sitter: Sitter) -> int | None:
@@ -253,14 +303,3 @@ def seated_at(table: Table, sitter: Sitter) -> int | None:
         if seat.sitting == sitter.sitting and is_repeat(seat.asked, sitter.asked):
             return number
     return None
-
-
-def _free(table: Table) -> list[int]:
-    return [n for n in range(table.blob.config.seats) if n not in table.blob.seats]
-
-
-def _number_of(table: Table, player_id: str) -> int:
-    number = table.seat_of(player_id)
-    if number is None:
-        raise FailedPrecondition("NOT_SEATED", "he has no seat at this table")
-    return number

@@ -11,28 +11,23 @@ import grpc
 from doorcard.table.v1 import table_pb2
 from google.protobuf.message import Message
 
-from services.game.rulebook import UNITS_MAX
-from services.game.wants import ActionKind
 from services.runtime.auth import acting_player, current_caller
 from services.runtime.errors import (
-    DoorcardError,
-    FailedPrecondition,
-    Internal,
     InvalidArgument,
     PermissionDenied,
-    Unavailable,
 )
-from services.runtime.ids import check_request_id, check_uuid
-from services.runtime.logs import bind, logger
+from services.runtime.ids import check_uuid
+from services.runtime.logs import logger
 from services.runtime.roles import Role
-from services.table import audit, views
+from services.table import audit, shown, views
 from services.table.creating import Creator
-from services.table.creation import NAME_MAX, new_table
+from services.table.creation import new_table
 from services.table.draft import Wallet
-from services.table.hands import Order
+from services.table.play_server import PlayServer, order_of, wish_of
 from services.table.routing import Routing
+from services.table.seat_server import UNARY as SEATS_UNARY
+from services.table.seat_server import SeatServer, named
 from services.table.store import Store
-from services.table.streams import Stream
 from services.table.tables import Tables
 from services.table.watchers import Watchers
 
@@ -44,9 +39,6 @@ if TYPE_CHECKING:
 SERVICE_NAME: Final = table_pb2.DESCRIPTOR.services_by_name["TableService"].full_name
 PAGE_DEFAULT: Final = 50
 PAGE_MAX: Final = 200
-FRAMES_MAX: Final = 64
-"""Frames in one message of a player."""
-TURN_MAX: Final = 2**31
 
 _PAGE_TOKEN: Final = re.compile(r"([0-9]{1,5}):(.+)")
 """Shard, and the last table's id."""
@@ -60,6 +52,7 @@ class TableServer:
         self._tables = tables
         self._watchers = watchers
         self._creator = Creator(store, tables, wallet)
+        self._playing = PlayServer(tables, watchers)
 
     async def CreateTable(  # noqa: N802 (gRPC's names)
         self, request: table_pb2.CreateTableRequest, _context: "Context"
@@ -93,31 +86,11 @@ class TableServer:
         table_id = check_uuid(request.table_id, "table_id")
         return table_pb2.GetTableResponse(table=await self._tables.view(table_id, _viewer()))
 
-    async def TakeSeat(  # noqa: N802
-        self, request: table_pb2.TakeSeatRequest, _context: "Context"
-    ) -> table_pb2.TakeSeatResponse:
-        player_id = acting_player(current_caller())
-        table_id = _named(request.table_id, request.request_id)
-        if not 1 <= request.buy_in <= UNITS_MAX:
-            raise InvalidArgument.of_field("buy_in", f"must be 1 to {UNITS_MAX}")
-        number = request.seat if request.HasField("seat") else None
-        if number is not None and not 0 <= number < 8:
-            raise InvalidArgument.of_field("seat", "must be 0 to 7")
-        taken, version, sitting_id = await self._tables.take_seat(
-            table_id,
-            player_id,
-            _name_of(player_id),
-            request.request_id,
-            number=number,
-            buy_in=request.buy_in,
-        )
-        return table_pb2.TakeSeatResponse(seat=taken, version=version, sitting_id=sitting_id)
-
     async def LeaveSeat(  # noqa: N802
         self, request: table_pb2.LeaveSeatRequest, _context: "Context"
     ) -> table_pb2.LeaveSeatResponse:
         player_id = acting_player(current_caller())
-        table_id = _named(request.table_id, request.request_id)
+        table_id = named(request.table_id, request.request_id)
         version, left = await self._tables.leave(table_id, player_id)
         return table_pb2.LeaveSeatResponse(version=version, left=left)
 
@@ -125,14 +98,14 @@ class TableServer:
         self, request: table_pb2.SitOutRequest, _context: "Context"
     ) -> table_pb2.SitOutResponse:
         player_id = acting_player(current_caller())
-        table_id = _named(request.table_id, request.request_id)
+        table_id = named(request.table_id, request.request_id)
         return table_pb2.SitOutResponse(version=await self._tables.sit_out(table_id, player_id))
 
     async def SitBack(  # noqa: N802
         self, request: table_pb2.SitBackRequest, _context: "Context"
     ) -> table_pb2.SitBackResponse:
         player_id = acting_player(current_caller())
-        table_id = _named(request.table_id, request.request_id)
+        table_id = named(request.table_id, request.request_id)
         return table_pb2.SitBackResponse(version=await self._tables.sit_back(table_id, player_id))
 
     async def Act(  # noqa: N802
@@ -142,21 +115,37 @@ class TableServer:
         player_id = acting_player(current_caller())
         table_id = check_uuid(request.table_id, "table_id")
         acting = self._tables.act(
-            table_id, _order(player_id, request, request.request_id), arrived_s
+            table_id, order_of(player_id, request, request.request_id), arrived_s
         )
         # Who stops waiting does not take back what may be committed already.
         return table_pb2.ActResponse(version=await asyncio.shield(acting))
 
+    async def SetSeatOptions(  # noqa: N802
+        self, request: table_pb2.SetSeatOptionsRequest, _context: "Context"
+    ) -> table_pb2.SetSeatOptionsResponse:
+        arrived_s = time.perf_counter()
+        player_id = acting_player(current_caller())
+        table_id = named(request.table_id, request.request_id)
+        wish = wish_of(player_id, request, request.request_id)
+        setting = self._tables.set_options(table_id, wish, arrived_s)
+        return table_pb2.SetSeatOptionsResponse(version=await asyncio.shield(setting))
+
+    async def ShowCards(  # noqa: N802
+        self, request: table_pb2.ShowCardsRequest, _context: "Context"
+    ) -> table_pb2.ShowCardsResponse:
+        player_id = acting_player(current_caller())
+        table_id = named(request.table_id, request.request_id)
+        hand_id = check_uuid(request.hand_id, "hand_id")
+        showing = partial(
+            shown.show, player_id=player_id, request_id=request.request_id, hand_id=hand_id
+        )
+        version = await self._tables.change(table_id, player_id, "show_cards", showing)
+        return table_pb2.ShowCardsResponse(version=version)
+
     async def Play(  # noqa: N802
         self, requests: AsyncIterable[table_pb2.PlayRequest], context: "Context"
     ) -> None:
-        stream = self._watchers.open(acting_player(current_caller()))
-        reading = asyncio.create_task(self._read(stream, requests))
-        try:
-            await stream.write_out(context.write)
-        finally:
-            reading.cancel()
-            self._watchers.close(stream)
+        await self._playing.play(requests, context.write)
 
     async def WatchTable(  # noqa: N802
         self, request: table_pb2.WatchTableRequest, context: "Context"
@@ -171,51 +160,6 @@ class TableServer:
         finally:
             self._watchers.close(stream)
 
-    # A player's stream
-
-    async def _read(self, stream: Stream, requests: AsyncIterable[table_pb2.PlayRequest]) -> None:
-        table_id = ""
-        try:
-            async for request in requests:
-                arrived_s = time.perf_counter()
-                if len(request.frames) > FRAMES_MAX:
-                    raise InvalidArgument.of_field("frames", f"at most {FRAMES_MAX} at once")
-                for frame in request.frames:
-                    table_id = frame.table_id or table_id
-                    await self._take(stream, table_id, frame, arrived_s)
-                await stream.room()
-        except DoorcardError as error:
-            stream.end(error)
-        except Exception as error:
-            logger.error("stream_failed", exc_info=error)
-            stream.end(Internal("INTERNAL", "internal error"))
-        else:
-            stream.end()
-
-    async def _take(
-        self, stream: Stream, table_id: str, frame: table_pb2.PlayRequestFrame, arrived_s: float
-    ) -> None:
-        """One frame; what is wrong with it is its own answer and leaves the stream open."""
-        result = table_pb2.RequestResult(request_id=frame.request_id)
-        try:
-            check_request_id(frame.request_id)
-            named = check_uuid(table_id, "table_id")
-            if frame.HasField("join"):
-                result.version = await self._watchers.join(stream, named, frame.join.from_version)
-            elif named not in stream.tables:
-                raise FailedPrecondition("NOT_JOINED", "the first frame for a table is its join")
-            elif frame.HasField("act"):
-                order = _order(stream.player_id, frame.act, frame.request_id)
-                acting = self._tables.act(named, order, arrived_s)
-                stream.answers_due += 1
-                acting.add_done_callback(partial(_answer, stream, named, result))
-                return
-            else:
-                raise InvalidArgument.of_field("frame", "must be join or act")
-        except DoorcardError as error:
-            result.refusal.CopyFrom(_refusal(error))
-        stream.answer(views.frame(table_id, result=result))
-
     def _page(self, token: str) -> tuple[int, str]:
         if not token:
             return 0, ""
@@ -225,18 +169,20 @@ class TableServer:
         return int(found[1]), check_uuid(found[2], "page_token")
 
 
-def register(server: "Server", service: TableServer, routing: Routing) -> str:
-    """Add the service to a server; the name that reflection and health know it by.
+def register(server: "Server", service: TableServer, seats: SeatServer, routing: Routing) -> str:
+    """Add the service, which is in parts, to a server; the name that reflection and health know it
+    by.
 
     The two streams write bytes that are encoded already.
     """
     handlers: dict[str, Any] = {
         name: grpc.unary_unary_rpc_method_handler(
-            getattr(service, name),
+            getattr(part, name),
             request_deserializer=request.FromString,
             response_serializer=_serialized,
         )
-        for name, request in _UNARY.items()
+        for part, methods in ((service, _UNARY), (seats, SEATS_UNARY))
+        for name, request in methods.items()
     }
     handlers["Play"] = grpc.stream_stream_rpc_method_handler(
         service.Play, request_deserializer=table_pb2.PlayRequest.FromString
@@ -257,68 +203,17 @@ _UNARY: Final[dict[str, type[Message]]] = {
     "CreateTable": table_pb2.CreateTableRequest,
     "ListTables": table_pb2.ListTablesRequest,
     "GetTable": table_pb2.GetTableRequest,
-    "TakeSeat": table_pb2.TakeSeatRequest,
     "LeaveSeat": table_pb2.LeaveSeatRequest,
     "SitOut": table_pb2.SitOutRequest,
     "SitBack": table_pb2.SitBackRequest,
+    "SetSeatOptions": table_pb2.SetSeatOptionsRequest,
+    "ShowCards": table_pb2.ShowCardsRequest,
     "Act": table_pb2.ActRequest,
 }
 
 
 def _serialized(message: Message) -> bytes:
     return message.SerializeToString()
-
-
-def _answer(
-    stream: Stream,
-    table_id: str,
-    result: table_pb2.RequestResult,
-    acting: "asyncio.Future[int]",
-) -> None:
-    """Send what became of an action."""
-    stream.answers_due -= 1
-    cut = Unavailable("SERVER_STOPS", "the server goes away") if acting.cancelled() else None
-    failure = cut or acting.exception()
-    if failure is None:
-        result.version = acting.result()
-    elif isinstance(failure, DoorcardError):
-        result.refusal.CopyFrom(_refusal(failure))
-    else:
-        result.refusal.CopyFrom(_refusal(Internal("INTERNAL", "internal error")))
-    stream.answer(views.frame(table_id, result=result))
-
-
-def _refusal(error: DoorcardError) -> table_pb2.Refusal:
-    """An error in the words of a stream."""
-    metadata = dict(error.metadata)
-    if error.retry_after_ms is not None:
-        metadata["retry_after_ms"] = str(error.retry_after_ms)
-    return table_pb2.Refusal(
-        code=error.code.value[0], reason=error.reason, message=error.message, metadata=metadata
-    )
-
-
-def _order(
-    player_id: str, act: table_pb2.ActRequest | table_pb2.PlayAction, request_id: str
-) -> Order:
-    """What a player wants to do. Raises InvalidArgument."""
-    bind(request=check_request_id(request_id))
-    hand_id = check_uuid(act.hand_id, "hand_id")
-    if not 0 <= act.turn <= TURN_MAX:
-        raise InvalidArgument.of_field("turn", f"must be 0 to {TURN_MAX}")
-    try:
-        kind = ActionKind(act.action.kind)
-    except ValueError:
-        raise InvalidArgument.of_field("action.kind", "must be one of the actions") from None
-    if not 0 <= act.action.amount <= UNITS_MAX:
-        raise InvalidArgument.of_field("action.amount", f"must be 0 to {UNITS_MAX}")
-    return Order(player_id, request_id, hand_id, act.turn, kind, act.action.amount)
-
-
-def _named(table_id: str, request_id: str) -> str:
-    """The table of a mutating call, its request id checked."""
-    bind(request=check_request_id(request_id))
-    return check_uuid(table_id, "table_id")
 
 
 def _viewer() -> str:
@@ -330,10 +225,3 @@ def _viewer() -> str:
         if error.reason == "NOT_YOUR_PLAYER":
             raise
         return views.PUBLIC
-
-
-def _name_of(player_id: str) -> str:
-    """The name at the table: the token's, if it is the player's own token."""
-    caller = current_caller()
-    own = caller.subject == player_id and caller.name
-    return caller.name[:NAME_MAX] if own else player_id

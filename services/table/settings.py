@@ -6,6 +6,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from services.runtime.listen import split_listen
 from services.runtime.settings import ServiceSettings
+from services.table.times import STANDARD, SeatTimes
 
 
 class TableSettings(ServiceSettings):
@@ -41,8 +42,53 @@ class TableSettings(ServiceSettings):
     undrained_max_ms: int = Field(default=60_000, ge=1000)
     """No new hand begins on a shard whose oldest entry the ledger has not applied for so long."""
 
+    gateway_tick_ms: int = Field(default=0, ge=0, le=10)
+    """How long a gateway's stream that carries 4,000 frames a second or more waits for what else
+    can be written at once; 0 writes as soon as the last message is out.
+    """
+
     tables_kept: int = Field(default=4096, ge=1)
     """Decoded tables that are kept in memory."""
+
+    seat_offer_ms: int = Field(default=STANDARD.offer_ms, ge=1000, le=3_600_000)
+    """A free seat is kept for who is next on the waiting list."""
+
+    table_change_ms: int = Field(default=STANDARD.move_ms, ge=1000, le=3_600_000)
+    """A seat is kept for who has left another table for it."""
+
+    hand_elsewhere_ms: int = Field(default=STANDARD.hand_elsewhere_ms, ge=1000, le=3_600_000)
+    """A seat is kept at most so long for who still plays a hand at the table that he leaves."""
+
+    ante_confirmation_ms: int = Field(default=STANDARD.ante_ms, ge=1000, le=60_000)
+    """A player who confirms each ante has so long; the next hand waits for him."""
+
+    sit_out_max_ms: int = Field(default=STANDARD.away_ms, ge=0)
+    """Who sits out for longer loses his seat, and his stack goes back; 0 for never."""
+
+    no_chips_max_ms: int = Field(default=STANDARD.broke_ms, ge=0)
+    """Who has no chips for longer loses his seat; 0 for never."""
+
+    missed_hands_max: int = Field(default=STANDARD.missed_max, ge=0)
+    """Who misses so many hands in a row loses his seat, and his stack goes back; 0 for never."""
+
+    rejoin_ms: int = Field(default=STANDARD.rejoin_ms, ge=0)
+    """Who left with more than the least buy-in, and comes back to the table sooner than this, has
+    to bring what he left with; 0 for no such rule.
+    """
+
+    @property
+    def seat_times(self) -> SeatTimes:
+        """The times around seats."""
+        return SeatTimes(
+            offer_ms=self.seat_offer_ms,
+            move_ms=self.table_change_ms,
+            hand_elsewhere_ms=self.hand_elsewhere_ms,
+            ante_ms=self.ante_confirmation_ms,
+            away_ms=self.sit_out_max_ms,
+            broke_ms=self.no_chips_max_ms,
+            missed_max=self.missed_hands_max,
+            rejoin_ms=self.rejoin_ms,
+        )
 
     @field_validator("advertise_address")
     @classmethod

@@ -7,7 +7,7 @@ were, and nobody may take a seat. A paused table keeps its hand, whose clock sta
 from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import FailedPrecondition
-from services.table import clock, seats
+from services.table import clock, seats, waiting
 from services.table.draft import Draft
 from services.table.state import Table, TableStatus
 
@@ -73,6 +73,8 @@ def _after_hand(draft: Draft, then: TableStatus, reason: str) -> None:
     blob = draft.table.blob
     blob.after_hand = then
     set_status(draft, blob.status, reason)
+    if then is TableStatus.CLOSING:
+        waiting.clear(draft)
     if blob.hand is None:
         clock.go_on(draft)
         seats.schedule(draft)

@@ -49,6 +49,16 @@ class SeatStatus(IntEnum):
     LEAVING = 3
 
 
+class Stage(IntEnum):
+    """Where the clock of a decision is (docs/rules.md, 5)."""
+
+    SILENT = 0
+    SHOWN = 1
+    """The rest is shown as a countdown."""
+    BANK = 2
+    """The ordinary time is over and the player's time bank runs."""
+
+
 class SeatFlag(IntFlag):
     """What a seat does by itself, and where it stands before the next hand."""
 
@@ -124,6 +134,10 @@ class Seat(msgspec.Struct, array_like=True):
     """When he loses the seat unless he plays again by then; 0 while he plays."""
     moves_to: bytes = b""
     """UUID of the table that he leaves for when the hand is over; empty for none."""
+    bank_used_ms: int = 0
+    """Of his time bank; what he uses at a decision is taken off when that is over."""
+    bank_hands: int = 0
+    """Hands that he was dealt into since something came back to it."""
 
     @property
     def sitting_id(self) -> str:
@@ -176,6 +190,16 @@ class RunningHand(msgspec.Struct, array_like=True):
     """Full new clocks that the present decision was given because of our own delays."""
     chosen: dict[int, tuple[int, int]] = {}
     """By seat: an action chosen beforehand (`PreAction.Kind`) and the street it is for."""
+    stage: Stage = Stage.SILENT
+    """Of the present decision's clock, as are the rest."""
+    countdown_ms: int = 0
+    """When its countdown begins or began, Redis time; 0 for none."""
+    lost: bool = False
+    """The connection of the player to act was lost in the countdown."""
+    reconnected: bool = False
+    """It came back, which gives time once."""
+    renewed: str = ""
+    """Why it has another deadline than at first."""
 
 
 class LastHand(msgspec.Struct, array_like=True):
@@ -535,7 +559,13 @@ def unpack_rulebook(packed: bytes) -> Rulebook:
     """The rulebook of `pack_rulebook`."""
     unpacker = zlib.decompressobj(zdict=_RULEBOOK_TEXT)
     text = unpacker.decompress(packed) + unpacker.flush()
-    return Rulebook.from_mapping(msgspec.json.decode(text))
+    return Rulebook.from_mapping(_completed(msgspec.json.decode(text)))
+
+
+def _completed(settings: dict[str, Any]) -> dict[str, Any]:
+    """A stored rulebook with what is newer than it: as if the house did not use it."""
+    clock = {"time_bank_accrual_s": 0, "time_bank_accrual_hands": 0, **settings["clock"]}
+    return {"protection_per_day": 0, **settings, "clock": clock}
 
 
 def placed(events: Sequence[Event], positions: Sequence[int]) -> list[Played]:

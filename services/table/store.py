@@ -1,10 +1,11 @@
-"""The tables' store: the only file that speaks to Redis, with `heart.py` (`line.py` and
-`cluster.py` are the wire under both).
+"""The tables' store: the only file that speaks to Redis, with `heart.py` and `allowances.py`
+(`line.py` and `cluster.py` are the wire under them).
 
 Plaintext in, plaintext out: blobs, events and outbox entries are sealed here, for exactly the place
 they are written to. Keys of one shard share a slot: `{t<shard>}:shard`, `:table:<id>`,
 `:events:<id>`, `:deadlines`, `:outbox`, `:lobby`, `:fence`, channel `:wake`; beside them only
-`{room}:replicas`, `{room}:addresses` and `{room}:settings`. A version is `epoch * 2^32 + n`.
+`{room}:replicas`, `{room}:addresses`, `{room}:settings` and `{room}:protection:<day>:<player>`. A
+version is `epoch * 2^32 + n`.
 
 Every method that waits for Redis raises Unavailable (STORE_AWAY, STORE_FULL; with a time to try
 again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what must never happen.
@@ -24,6 +25,7 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.runtime.sealing import SealBroken, SealKeys
 from services.runtime.shards import shard_of
+from services.table.allowances import Allowances
 from services.table.cluster import ClusterWire, is_cluster
 from services.table.heart import Heart
 from services.table.line import Argument, Line, Script, Wire
@@ -126,6 +128,9 @@ class Store:
         self._confirms = replicas_required > 0
         self.heart: Final = Heart(self._line, _SCRIPTS["heartbeat"], replica_id)
         self.shelves: Final = Shelves(self._line, _SCRIPTS["shelve"], replica_id)
+        self.allowances: Final = Allowances(
+            self._line, _SCRIPTS["protect"], _SCRIPTS["unprotect"], replica_id
+        )
         self._epochs: dict[int, int] = {}
         self._beating: asyncio.Task[None] | None = None
 

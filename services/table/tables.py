@@ -8,7 +8,7 @@ mailbox.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
+from datetime import UTC, tzinfo
 from typing import Final, TypeVar
 
 import msgspec
@@ -17,7 +17,6 @@ from doorcard.wallet.v1 import wallet_pb2
 from prometheus_client import Counter
 
 from services.runtime.channels import call
-from services.runtime.clock import monotonic_s
 from services.runtime.errors import (
     OUR_FAULT,
     Aborted,
@@ -30,19 +29,19 @@ from services.runtime.errors import (
 )
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import clock, hands, money, seats, standing, views
-from services.table.draft import Draft, Services, Stopwatch
+from services.table import clock, due, hands, money, reservations, seats, standing, views
+from services.table.draft import Draft, Moved, Services, Stopwatch
 from services.table.hands import Order
 from services.table.kept import KeptTables
 from services.table.mailbox import TICKS, Mailboxes
-from services.table.seats import Sitter
+from services.table.options import Wish
+from services.table.protection import Claims
 from services.table.state import (
     Blob,
     Config,
     Remembered,
     Table,
     TableStatus,
-    digest,
     tombstone,
 )
 from services.table.store import Store
@@ -52,10 +51,11 @@ from services.table.stored import (
     Conflict,
     ShardClosed,
     Stored,
-    check_epoch,
     epoch_of,
     table_unknown,
 )
+from services.table.times import STANDARD, SeatTimes
+from services.table.turn_times import GRACE_MS
 
 CONFLICTS_MAX: Final = 8
 """Times that a change is made anew because another replica was first."""
@@ -67,8 +67,6 @@ RESERVE_TIMEOUT_S: Final = 2.0
 RESERVE_ATTEMPTS: Final = 2
 EVENTS_KEPT_MAX: Final = 1024
 """Event records of a table, about: half of them go whenever there are twice as many."""
-FORGET_FROM: Final = 16
-"""Remembered reservations from which a new one makes us look which can be forgotten."""
 
 CONFLICTS: Final = Counter(
     "doorcard_table_conflicts", "Changes made anew on another's.", registry=REGISTRY
@@ -91,8 +89,9 @@ class Tables:
     """The tables as this replica serves them.
 
     may_deal: whether a new hand may begin on a shard. kept_max: decoded tables that are kept in
-    memory. published: is told of every commit made here: table, version, audience -> encoded frame.
-    has_stream: whether a player has a table open on a `Play` stream here.
+    memory. zone: of the room's days. times: of seats. published: is told of every commit made here:
+    table, version, audience -> encoded frame. has_stream: whether a player has a table open on a
+    `Play` stream here. moved: is told of every player who left for a seat at another table.
     """
 
     def __init__(
@@ -103,13 +102,18 @@ class Tables:
         *,
         replica_id: str,
         kept_max: int = 4096,
+        zone: tzinfo = UTC,
+        times: SeatTimes = STANDARD,
     ) -> None:
         self.published: Published = _unpublished
+        self.moved: Callable[[Moved], None] = lambda _: None
         self.has_stream: Callable[[str, str], bool] = lambda _table, _player: False
         self._store = store
         self._services = services
         self._may_deal = may_deal
         self._replica_id = replica_id
+        self._zone = zone
+        self._times = times
         self._kept = KeptTables(store, kept_max)
         self._boxes = Mailboxes()
         self._ticks: dict[str, asyncio.Future[None]] = {}
@@ -129,67 +133,20 @@ class Tables:
 
         return self._submit(table_id, order.player_id, order.kind.name.lower(), change, arrived_s)
 
-    async def take_seat(
-        self,
-        table_id: str,
-        player_id: str,
-        name: str,
-        request_id: str,
-        *,
-        number: int | None,
-        buy_in: int,
-    ) -> tuple[int, int, str]:
-        """Reserve the buy-in and sit down: (seat, version, sitting id)."""
-        began_s = monotonic_s()
-        sitting = money.sitting_of(player_id, table_id, request_id)
-        reservation = money.reservation_of(player_id, table_id, request_id)
-        sitter = Sitter(
-            player_id=player_id,
-            name=name,
-            number=number,
-            buy_in=buy_in,
-            sitting=sitting.bytes,
-            reservation=reservation.bytes,
-            asked=digest(request_id, (number, buy_in)),
-            began_s=began_s,
-            pending=False,
-            connection=self._replica_id if self.has_stream(table_id, player_id) else "",
-        )
-        table = await self.read(table_id)
-        if len(table.blob.remembered) >= FORGET_FROM:
-            await self._forget(table_id, player_id)
-            table = await self.read(table_id)
-        seated = seats.seated_at(table, sitter)
-        if seated is not None:
-            return seated, table.version, str(sitting)
-        error = seats.refusal(table, sitter)
-        if error is not None:
-            raise error
-        made: wallet_pb2.ReserveBuyInResponse = await call(
-            self._services.wallet.ReserveBuyIn,
-            wallet_pb2.ReserveBuyInRequest(
-                reservation_id=str(reservation),
-                player_id=player_id,
-                table_id=table_id,
-                sitting_id=str(sitting),
-                amount=buy_in,
-                currency=table.blob.config.currency,
-            ),
-            timeout_s=RESERVE_TIMEOUT_S,
-            attempts=RESERVE_ATTEMPTS,
-        )
-        pending = made.reservation.state == wallet_pb2.RESERVATION_STATE_PENDING
-        reserved, asked_at = replace(sitter, pending=pending), table.version
+    def set_options(self, table_id: str, wish: Wish, arrived_s: float) -> "asyncio.Future[int]":
+        """Set what a seat does by itself; the version at which it holds. As `act`."""
 
-        async def change(draft: Draft) -> tuple[int, int] | DoorcardError:
-            check_epoch(asked_at, draft.table.version)
-            taken = await seats.take(draft, reserved)
-            return taken if isinstance(taken, DoorcardError) else (taken, draft.version_after)
+        async def change(draft: Draft) -> int:
+            return await hands.set_options(draft, wish)
 
-        taken = await self._do(table_id, player_id, "take_seat", change)
-        if isinstance(taken, DoorcardError):
-            raise taken
-        return (*taken, str(sitting))
+        return self._submit(table_id, wish.player_id, "options", change, arrived_s)
+
+    async def change(self, table_id: str, sender: str, label: str, change: Change[R]) -> R:
+        """Whatever else is changed at a table, in its mailbox's turn (`seating`, `moves`).
+
+        sender: the player whose command it is. label: in small letters, of metrics.
+        """
+        return await self._do(table_id, sender, label, change)
 
     async def leave(self, table_id: str, player_id: str) -> tuple[int, bool]:
         """Leave the table: (version, whether he is out now)."""
@@ -226,8 +183,9 @@ class Tables:
         async def change(draft: Draft) -> None:
             there = self.has_stream(table_id, player_id)
             if there and await self._gone(draft, player_id):
-                await clock.excuse(draft, (player_id,))
+                clock.excuse(draft, (player_id,), clock.OUTAGE)
             await seats.connect(draft, player_id, self._replica_id, there=there)
+            clock.connection_changed(draft, player_id)
 
         await self._do(table_id, player_id, "connect", change)
 
@@ -235,7 +193,7 @@ class Tables:
         """We are about to cut the streams of these players."""
 
         async def change(draft: Draft) -> None:
-            await clock.excuse(draft, players)
+            clock.excuse(draft, players, clock.DEPLOY)
 
         await self._do(table_id, TICKS, "excuse", change)
 
@@ -291,7 +249,7 @@ class Tables:
             if epoch_of(draft.table.version) < epoch:
                 # A tombstone from before its shard was rebuilt: its entries were lost with that.
                 draft.table.blob.remembered.clear()
-            return await seats.resolve(draft, reservation)
+            return await reservations.resolve(draft, reservation)
 
         return await self._do(table_id, TICKS, "resolve", change, tombstones=True)
 
@@ -323,7 +281,8 @@ class Tables:
         return views.view(await self.read(table_id), viewer)
 
     async def compare(self) -> None:
-        """Compare every table kept here with the store; close the shards that have lost something."""
+        """Compare every table kept here with the store; close the shards that have lost something.
+        """
         await self._kept.compare()
 
     def busy(self, table_id: str) -> bool:
@@ -381,7 +340,8 @@ class Tables:
                 table, fresh = await self._kept.load(table_id), True
             if table is None or (table.is_tombstone and not tombstones):
                 raise table_unknown()
-            draft = Draft(table, self._store.now_ms(shard), self._services, watch)
+            now_ms, times = self._store.now_ms(shard), self._times
+            draft = Draft(table, now_ms, self._services, watch, times=times)
             refused: DoorcardError | None = None
             try:
                 result = await change(draft)
@@ -424,6 +384,8 @@ class Tables:
             for tell in draft.once_committed:
                 tell()
             self.published(table.table_id, outcome.version, frames)
+            for each in draft.moved:
+                self.moved(each)
             return None
         self._kept.drop(table.table_id)
         if isinstance(outcome, Conflict):
@@ -446,7 +408,7 @@ class Tables:
             expected=table.stored,
             blob=table.encode(),
             event=_pack(frames),
-            deadline_ms=clock.due_ms(table) or None,
+            deadline_ms=due.next_ms(table),
             outbox=[entry.item(draft.now_ms) for entry in draft.outbox],
             lobby=views.summary(table).SerializeToString() if draft.lobby else None,
             not_before_ms=draft.not_before_ms,
@@ -468,20 +430,24 @@ class Tables:
 
     async def _tick(self, table_id: str, arrived_s: float) -> None:
         watch = Stopwatch("tick", arrived_s)
+        claims = Claims(self._store.allowances, self._zone)
 
         async def change(draft: Draft) -> None:
             between = draft.table.hand is None
             may_deal = between and await self._may_deal(self._store.shard_of(table_id))
             if may_deal and draft.table.blob.remembered:
-                seats.forget(draft.table, draft.now_ms, await self._undrained_age_ms(table_id))
-            if (late := clock.out_of_time(draft)) and (gone := await self._gone(draft, late)):
-                await clock.excuse(draft, (late,))
+                age_ms = await self.undrained_age_ms(table_id)
+                reservations.forget(draft.table, draft.now_ms, age_ms)
+            if (late := clock.late(draft)) and (gone := await self._gone(draft, late)):
+                clock.excuse(draft, (late,), clock.OUTAGE)
                 await seats.connect(draft, late, gone, there=False)
-            await hands.tick(draft, may_deal=may_deal)
+            protect = await claims.protect(draft)
+            await hands.tick(draft, may_deal=may_deal, protect=protect)
 
         try:
             await self._apply(table_id, change, watch)
         except Exception as error:
+            await claims.settle(committed=False)
             passing = isinstance(error, DoorcardError) and (
                 error.retriable or isinstance(error, NotFound | Aborted)
             )
@@ -493,6 +459,7 @@ class Tables:
         else:
             watch.stop("ok")
             self._faults.pop(table_id, None)
+            await claims.settle(committed=True)
 
     async def _count_fault(self, table_id: str, error: Exception) -> None:
         FAULTS.inc()
@@ -523,16 +490,8 @@ class Tables:
             return "" if self.has_stream(draft.table.table_id, player_id) else before
         return before if before and before not in await self._store.live_replicas() else ""
 
-    async def _forget(self, table_id: str, player_id: str) -> None:
-        """A table where nobody plays has no ticks that would do it."""
-
-        async def change(draft: Draft) -> None:
-            age_ms = await self._undrained_age_ms(table_id)
-            draft.changed = seats.forget(draft.table, draft.now_ms, age_ms)
-
-        await self._do(table_id, player_id, "forget", change)
-
-    async def _undrained_age_ms(self, table_id: str) -> int:
+    async def undrained_age_ms(self, table_id: str) -> int:
+        """Age of the oldest entry of its shard that the ledger has not applied."""
         return await self._store.undrained_age_ms(self._store.shard_of(table_id))
 
     async def _create(self, table: Table, outbox: tuple[money.Entry, ...]) -> Table | None:
@@ -588,7 +547,7 @@ class Tables:
 
 def _too_early() -> Unavailable:
     """A time-out came before its time by the store's clock; the next tick finds it due."""
-    return Unavailable("TOO_EARLY", "it is not yet time", retry_after_ms=clock.GRACE_MS)
+    return Unavailable("TOO_EARLY", "it is not yet time", retry_after_ms=GRACE_MS)
 
 
 def _trim_below(draft: Draft) -> int:

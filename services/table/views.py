@@ -21,10 +21,23 @@ from services.game.events import COMMUNITY, Event, EventKind
 from services.game.rulebook import Game
 from services.game.wants import Act, Legal
 from services.runtime.clock import timestamp
-from services.table.state import Config, Played, Rebuild, Seat, SeatFlag, Table, unpack_rulebook
+from services.table import buy_ins, turn_times
+from services.table.state import (
+    Config,
+    Played,
+    Rebuild,
+    Seat,
+    SeatFlag,
+    Stage,
+    Table,
+    Waiter,
+    unpack_rulebook,
+)
 
 PUBLIC: Final = ""
 """The viewer that stands for everybody, spectators included."""
+UNKNOWN_STREAM: Final = "?"
+"""Before the id of a player whose seat knows of no stream of his, among audiences."""
 
 GAMES: Final = {
     Game.HIGH: game_pb2.GAME_HIGH,
@@ -61,6 +74,7 @@ def view(table: Table, viewer: str) -> table_pb2.TableView:
         state=table_pb2.TableState.ValueType(table.state),
         seats=[seat(table, number) for number in sorted(blob.seats)],
         hands=blob.hands,
+        waiting=waiting(table),
         announcement=blob.announcement,
     )
     if blob.hand is not None:
@@ -68,9 +82,29 @@ def view(table: Table, viewer: str) -> table_pb2.TableView:
     own = table.seat_of(viewer)
     if own is not None:
         shown.own_options.CopyFrom(own_options(table, own))
+    kept = buy_ins.offer_of(table, viewer)
+    if kept is not None:
+        shown.own_offer.CopyFrom(offer(table, kept))
     if blob.rebuilt is not None:
         shown.rebuilt.CopyFrom(rebuilt(blob.rebuilt))
     return shown
+
+
+def waiting(table: Table) -> list[table_pb2.Waiting]:
+    """Who waits for a seat and has no offer, in order."""
+    return [
+        table_pb2.Waiting(player_id=each.player_id, name=each.name)
+        for each in table.blob.waiting
+        if each.seat < 0
+    ]
+
+
+def offer(table: Table, waiter: Waiter) -> table_pb2.SeatOffer:
+    """The seat that is kept for a player; its bounds are those at the end of its time."""
+    least, most, _ = buy_ins.bounds(table, waiter.player_id, waiter.until_ms)
+    return table_pb2.SeatOffer(
+        seat=waiter.seat, until=timestamp(waiter.until_ms), buy_in_min=least, buy_in_max=most
+    )
 
 
 def rebuilt(stored: Rebuild) -> table_pb2.Rebuilt:
@@ -103,12 +137,13 @@ def updates(
     """Audience -> encoded frame of what a version changed: everybody, and each player for himself.
 
     joined: players whose seat knows of no stream; they get an empty entry, by which a replica that
-    has one knows.
+    has one knows: under their id, or behind `UNKNOWN_STREAM` where that has a frame.
     """
-    frames = dict.fromkeys(joined, b"")
+    owners = {each.owner: None for each in happened if each.private is not None}
+    frames = {UNKNOWN_STREAM + each if each in owners else each: b"" for each in joined}
     public = [each.public for each in happened if each.public is not None]
     frames[PUBLIC] = _update(table_id, version, at_ms, public)
-    for owner in {each.owner: None for each in happened if each.private is not None}:
+    for owner in owners:
         own = [each.private for each in happened if each.owner == owner and each.private]
         frames[owner] = _update(table_id, version, at_ms, own, (owner,))
     return frames
@@ -120,10 +155,25 @@ def frame(
     snapshot: table_pb2.TableView | None = None,
     result: table_pb2.RequestResult | None = None,
     reconnect: table_pb2.Reconnect | None = None,
+    player_ids: Sequence[str] = (),
 ) -> bytes:
     """One encoded frame that holds no update."""
     response = table_pb2.PlayResponse()
-    response.frames.add(table_id=table_id, snapshot=snapshot, result=result, reconnect=reconnect)
+    response.frames.add(
+        table_id=table_id,
+        snapshot=snapshot,
+        result=result,
+        reconnect=reconnect,
+        player_ids=player_ids,
+    )
+    return response.SerializeToString()
+
+
+def reached(table_id: str, version: int, player_id: str) -> bytes:
+    """One encoded frame that tells a gateway's player that he is at a version, and no more."""
+    response = table_pb2.PlayResponse()
+    frame = response.frames.add(table_id=table_id, player_ids=(player_id,))
+    frame.update.version = version
     return response.SerializeToString()
 
 
@@ -184,14 +234,19 @@ def summary(table: Table) -> table_pb2.TableSummary:
 def seat(table: Table, number: int) -> table_pb2.Seat:
     """A taken seat."""
     stored: Seat = table.blob.seats[number]
-    return table_pb2.Seat(
+    shown = table_pb2.Seat(
         seat=number,
         player_id=stored.player_id,
         name=stored.name,
         stack=table.behind(number),
         state=table_pb2.SeatState.ValueType(stored.status),
         connected=bool(stored.connection),
+        held=stored.held.amount if stored.held is not None else 0,
+        missed_hands=stored.missed,
     )
+    if turn_times.times_of(table).bank_ms:
+        shown.time_bank.FromMilliseconds(turn_times.bank_left_ms(table, stored))
+    return shown
 
 
 def own_options(table: Table, number: int) -> table_pb2.SeatOptions:
@@ -226,10 +281,17 @@ def turn(table: Table) -> table_pb2.Turn | None:
     want = table.hand.want if table.hand is not None else None
     if not isinstance(want, Act):
         return None
+    running = table.blob.hand
     shown = table_pb2.Turn(turn=want.turn, seat=want.seat)
     _offer(shown.legal, want.legal)
-    if table.clock_runs:
+    if running is not None and table.clock_runs:
         shown.deadline.CopyFrom(timestamp(table.blob.due_ms))
+        shown.renewed = running.renewed
+        if running.countdown_ms:
+            shown.countdown_from.CopyFrom(timestamp(running.countdown_ms))
+        if running.stage is Stage.BANK:
+            left_ms = turn_times.bank_left_ms(table, table.blob.seats[want.seat])
+            shown.time_bank.FromMilliseconds(left_ms)
     return shown
 
 

@@ -23,14 +23,17 @@ from services.game.hand import Act
 from services.game.showdown import divide
 from services.game.wants import ActionKind
 from services.runtime.clock import monotonic_s
+from services.runtime.errors import NotFound, Unavailable
 from services.runtime.shards import shard_of
 from services.showdown.reading import read_showdown
+from services.table.allowances import Use
 from services.table.audit import Instruction
 from services.table.creation import new_table
 from services.table.draft import Services
 from services.table.hands import Order
 from services.table.operators import Operators
-from services.table.state import Table
+from services.table.seating import Seating
+from services.table.state import Seat, Table
 from services.table.store import Store
 from services.table.stored import (
     Commit,
@@ -43,6 +46,7 @@ from services.table.stored import (
     TooEarly,
 )
 from services.table.tables import Tables
+from services.table.times import STANDARD, SeatTimes
 from services.table.views import award
 
 EPOCH = 1
@@ -56,6 +60,26 @@ TABLE_REQUEST = table_pb2.CreateTableRequest(
     action_ms=10_000,
     hand_pause_ms=500,
 )
+
+
+class MemoryAllowances:
+    """`Allowances` in a dict: key -> decision -> counts."""
+
+    def __init__(self) -> None:
+        self.used: dict[str, set[str]] = {}
+        self.away = False
+
+    async def take(self, use: Use, per_day: int) -> bool:
+        if self.away:
+            raise Unavailable("STORE_AWAY", "the store does not answer")
+        day = self.used.setdefault(use.key, set())
+        if use.decision not in day and len(day) >= per_day:
+            return False
+        day.add(use.decision)
+        return True
+
+    async def give_back(self, use: Use) -> None:
+        self.used[use.key].discard(use.decision)
 
 
 class MemoryStore:
@@ -76,6 +100,7 @@ class MemoryStore:
         self.closed = ""
         self.state = ShardState.OPEN
         self.live = ["replica-1", "replica-2"]
+        self.allowances = MemoryAllowances()
         self.before_commit: Callable[[Commit], None] | None = None
         """Called once before the next commit: another replica may be quicker."""
 
@@ -296,6 +321,8 @@ class FakeWallet(FakeService):
     ) -> wallet_pb2.GetReservationResponse:
         if request.reservation_id not in self.reservations:
             raise CallFailed(grpc.StatusCode.NOT_FOUND)
+        if request.reservation_id not in self.reservations:
+            raise NotFound("RESERVATION_UNKNOWN", "there is no such reservation")
         return wallet_pb2.GetReservationResponse(
             reservation=self.reservations[request.reservation_id]
         )
@@ -356,6 +383,7 @@ class FakeRoom:
     seed: int = 1
     store: MemoryStore = field(default_factory=MemoryStore)
     replicas: list[Tables] = field(default_factory=list)
+    times: SeatTimes = STANDARD
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -378,6 +406,7 @@ class FakeRoom:
             Services(self.shuffler, self.showdown, self.wallet),
             may_deal,
             replica_id=name,
+            times=self.times,
         )
         self.replicas.append(tables)
         return tables
@@ -396,6 +425,40 @@ class FakeRoom:
         self.table_id = table_id
         return table_id
 
+    async def top_up(self, player_id: str, amount: int, request_id: str = "") -> tuple[int, int]:
+        """TopUp with a fresh request id, or the one given: (version, held)."""
+        request_id = request_id or self.request_id()
+        return await self.seating().top_up(self.table_id, player_id, request_id, amount)
+
+    async def pass_to(self, ms: int) -> None:
+        """Go to a time, and let whatever is due by then happen in its order."""
+        for _ in range(1000):
+            due = self.store.deadlines.get(self.table_id)
+            if due is None or due > ms:
+                break
+            self.store.ms = max(self.store.ms, due)
+            await self.tables.tick(self.table_id)
+        self.store.ms = max(self.store.ms, ms)
+
+    def write(self, change: Callable[[Table], None]) -> None:
+        """Another replica changes the table, however it came to that."""
+        stored = self.store.tables[self.table_id]
+        table = Table.load(self.table_id, stored)
+        change(table)
+        self.store.tables[self.table_id] = Stored(stored.version + 1, b"another!", table.encode())
+
+    def seat_of(self, player_id: str) -> Seat:
+        """His seat as it is stored."""
+        number = self.table.seat_of(player_id)
+        assert number is not None
+        return self.table.blob.seats[number]
+
+    def seating(self, tables: Tables | None = None) -> Seating:
+        """The seats of a replica's tables."""
+        store = cast(Store, self.store)
+        name = f"replica-{self.replicas.index(tables or self.tables) + 1}"
+        return Seating(store, tables or self.tables, self.wallet, replica_id=name)
+
     async def seat(self, *players: str, buy_in: int = 200) -> None:
         """Players take the first free seats."""
         for player_id in players:
@@ -410,7 +473,7 @@ class FakeRoom:
         buy_in: int = 200,
     ) -> tuple[int, int, str]:
         """TakeSeat with a fresh request id, or the one given."""
-        return await self.tables.take_seat(
+        return await self.seating().take_seat(
             self.table_id,
             player_id,
             player_id.title(),

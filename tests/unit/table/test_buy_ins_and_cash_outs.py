@@ -16,7 +16,7 @@ from services.runtime.errors import (
     NotFound,
 )
 from services.runtime.ids import uuid7
-from services.table import money, seats
+from services.table import money, reservations
 from services.table.state import SeatStatus, Table, TableStatus, decode, money_of
 from tests.unit.table.rooms import FakeRoom, bold
 
@@ -78,7 +78,8 @@ async def test_a_seat_that_is_gone_by_the_time_of_the_money_gives_the_money_back
 
     async def anna_is_quicker() -> None:
         room.wallet.after_reserve = None
-        await other.take_seat(room.table_id, "anna", "Anna", "a1", number=0, buy_in=200)
+        seating = room.seating(other)
+        await seating.take_seat(room.table_id, "anna", "Anna", "a1", number=0, buy_in=200)
 
     room.wallet.after_reserve = anna_is_quicker
     error = await refusal(room, "ben", "b1", number=0)
@@ -207,7 +208,7 @@ async def test_a_broke_player_is_not_dealt_in_and_cannot_sit_back() -> None:
         await room.play_out(bold)
     broke = next(s for s in room.table.blob.seats.values() if not s.stack)
     assert broke.status is SeatStatus.SITTING_OUT
-    assert room.table_id not in room.store.deadlines
+    assert not room.table.blob.due_ms
     with pytest.raises(FailedPrecondition) as caught:
         await room.tables.sit_back(room.table_id, broke.player_id)
     assert caught.value.reason == "NO_CHIPS"
@@ -300,7 +301,7 @@ async def test_a_reservation_for_a_table_that_never_was_is_buried_and_released()
 
 async def test_remembered_reservations_are_forgotten_once_the_ledger_has_them() -> None:
     room = await open_table()
-    for n in range(seats.REMEMBERED_MAX):
+    for n in range(reservations.REMEMBERED_MAX):
         await room.tables.resolve_reservation(room.table_id, *room.wallet.lost(room.table_id))
         assert len(room.table.blob.remembered) == n + 1
     assert (await refusal(room, "anna")).reason == "RESERVATIONS_FULL"
@@ -321,7 +322,7 @@ async def test_remembered_reservations_are_forgotten_once_the_ledger_has_them() 
 
 async def test_who_comes_and_goes_all_the_time_keeps_only_himself_from_a_seat() -> None:
     room = await open_table()
-    for _ in range(seats.REMEMBERED_PER_PLAYER_MAX):
+    for _ in range(reservations.REMEMBERED_PER_PLAYER_MAX):
         await room.take_seat("anna")
         await room.tables.leave(room.table_id, "anna")
     assert (await refusal(room, "anna")).reason == "RESERVATIONS_FULL"

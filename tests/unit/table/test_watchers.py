@@ -8,9 +8,9 @@ from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import NotFound, ResourceExhausted, Unavailable
 from services.runtime.ids import uuid7
-from services.table import streams, watchers
+from services.table import watchers
 from services.table.store import Store
-from services.table.streams import Stream
+from services.table.streams import OWN, Stream
 from services.table.tables import Tables
 from services.table.watchers import Watchers
 from tests.unit.table.rooms import FakeRoom
@@ -19,9 +19,9 @@ from tests.unit.table.rooms import FakeRoom
 class Reader:
     """One stream with a reader that can be stopped."""
 
-    def __init__(self, hub: Watchers, player_id: str = "") -> None:
+    def __init__(self, hub: Watchers, player_id: str = "", gateway: str = "") -> None:
         self.hub = hub
-        self.stream: Stream = hub.open(player_id)
+        self.stream: Stream = hub.open_gateway(gateway) if gateway else hub.open(player_id)
         self.messages: list[bytes] = []
         self.reads = asyncio.Event()
         self.reads.set()
@@ -238,14 +238,12 @@ async def test_a_store_that_was_away_is_read_again(monkeypatch: pytest.MonkeyPat
     await reader.close()
 
 
-async def test_a_slow_reader_costs_the_table_nothing_and_gets_a_snapshot(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(streams, "QUEUE_BYTES_MAX", 4096)
+async def test_a_slow_reader_costs_the_table_nothing_and_gets_a_snapshot() -> None:
     room = await playing()
     hub = watching(room)
     slow, quick = Reader(hub, "anna"), Reader(hub, "ben")
     for reader in (slow, quick):
+        reader.stream.limits = OWN._replace(queue_bytes=4096)
         await hub.join(reader.stream, room.table_id, 0)
     await settled(room)
     slow.reads.clear()
@@ -253,7 +251,7 @@ async def test_a_slow_reader_costs_the_table_nothing_and_gets_a_snapshot(
         await room.start_hand()
         await room.play_out()
         await settled(room)
-        assert slow.stream._updates_bytes <= 4096
+        assert slow.stream.queued_bytes <= 4096
     slow.reads.set()
     await settled(room)
     assert [kind for kind, _ in slow.versions()].count("snapshot") == 2
@@ -374,8 +372,8 @@ async def test_who_comes_back_from_a_dead_replica_gets_a_full_new_clock(dead: bo
 async def test_streams_and_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     room = await playing()
     hub = watching(room)
-    monkeypatch.setattr(watchers, "TABLES_PER_STREAM_MAX", 0)
     reader = Reader(hub, "anna")
+    reader.stream.limits = OWN._replace(tables=0)
     with pytest.raises(ResourceExhausted):
         await hub.join(reader.stream, room.table_id, 0)
     monkeypatch.setattr(watchers, "STREAMS_PER_PLAYER_MAX", 1)
