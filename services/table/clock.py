@@ -16,14 +16,13 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table import views
 from services.table.draft import Draft
-from services.table.state import RunningHand, Stage, Table
+from services.table.state import RunningHand, Stage
 from services.table.turn_times import (
     GRACE_MS,
     RENEWALS_MAX,
     Mark,
     bank_left_ms,
     mark_of,
-    step_ms,
     times_of,
 )
 
@@ -61,14 +60,6 @@ for _service in ("shuffler", "wallet", "showdown"):
     # What never happened is 0, not absent: a rule that looks for it finds it.
     for _why in ("away", "fault"):
         WAITS.labels(_service, _why)
-
-
-def due_ms(table: Table) -> int:
-    """When the sweep must look at the table, Redis time: the earliest of all that waits for a
-    time; 0 for nothing. The one place that puts the parts together.
-    """
-    parts = (step_ms(table) if table.clock_runs else table.blob.due_ms,)
-    return min((each for each in parts if each), default=0)
 
 
 # A decision

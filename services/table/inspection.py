@@ -6,7 +6,7 @@ What is shown of a running hand is the public view; beside it stand only names, 
 from doorcard.table.v1 import admin_pb2, table_pb2
 
 from services.runtime.clock import timestamp
-from services.table import clock, money, views
+from services.table import due, money, views
 from services.table.state import Seat, Table
 
 
@@ -34,7 +34,7 @@ def inspect(table: Table, shard: int, undrained_ms: int) -> admin_pb2.InspectTab
     )
     if blob.after_hand is not None:
         shown.after_hand = table_pb2.TableState.ValueType(blob.after_hand)
-    due_ms = clock.step_ms(table)
+    due_ms = due.next_ms(table)
     if due_ms:
         shown.due.CopyFrom(timestamp(due_ms))
     if blob.waits_for:
