@@ -96,6 +96,8 @@ class TableInternalServer(internal_pb2_grpc.TableInternalServiceServicer):
             )
             for sitting_id, player_id, amount in money.sittings:
                 table.sittings.add(sitting_id=sitting_id, player_id=player_id, amount=amount)
+            for reservation_id, sitting_id, amount in money.held:
+                table.held.add(reservation_id=reservation_id, sitting_id=sitting_id, amount=amount)
         response.entries.extend(entry_of(record).ledger for record in found.entries)
         return response
 

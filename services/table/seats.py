@@ -200,8 +200,9 @@ def hand_over(draft: Draft, number: int) -> None:
 
 
 def pass_time(draft: Draft) -> None:
-    """Offers that lapse, and seats that were kept for long enough."""
+    """Offers that lapse, seats that are free for who is next, and seats kept for long enough."""
     waiting.lapse(draft)
+    waiting.offer(draft)
     table = draft.table
     for number, seat in list(table.blob.seats.items()):
         kept = not seat.freed_at_ms or table.in_hand(number)

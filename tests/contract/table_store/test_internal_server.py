@@ -48,8 +48,10 @@ class Tables:
 
 
 def money_of(blob: bytes) -> TableMoney:
-    """The blob is a number: the stack of its only player."""
-    return TableMoney("XTS", [("sitting", "anna", int(blob))] if int(blob) else [], [])
+    """The blob is a number: the stack of its only player, who has one more chip held."""
+    if not int(blob):
+        return TableMoney("XTS", [], [])
+    return TableMoney("XTS", [("sitting", "anna", int(blob))], [("reservation", "sitting", 1)])
 
 
 @asynccontextmanager
@@ -251,6 +253,9 @@ async def test_money_is_that_of_every_table_and_of_entries_after_the_applied_one
         assert money.tables[0].sittings[0] == pb.SittingMoney(
             sitting_id="sitting", player_id="anna", amount=5
         )
+        assert list(money.tables[0].held) == [
+            pb.HeldTopUp(reservation_id="reservation", sitting_id="sitting", amount=1)
+        ]
         assert [(each.seq, each.entry_id) for each in money.entries] == [(2, "e2"), (3, "e3")]
 
 
