@@ -79,7 +79,10 @@ EXAMPLES: Final[dict[str, str]] = {
     "(rate(doorcard_rake_minor_units_total[1h]))",
     "doorcard_reconciliation_difference": "max(abs(doorcard_reconciliation_difference)) > 0",
     "doorcard_rng_healthy": "min(doorcard_rng_healthy)",
-    "doorcard_shards": 'max(doorcard_shards{state="closed"})',
+    "doorcard_shards": 'sum(max by (state) (doorcard_shards{state=~"closed|rebuilding"}))',
+    "doorcard_shards_reopened": "sum by (reason) "
+    "(increase(doorcard_shards_reopened_total[1h])) > 0",
+    "doorcard_sittings_paid_back": "sum(increase(doorcard_sittings_paid_back_total[1h])) > 0",
     "doorcard_store_memory_bytes": "max(doorcard_store_memory_bytes) / "
     "max(doorcard_store_memory_max_bytes)",
     "doorcard_store_writes_durable": "min(doorcard_store_writes_durable) == 0",

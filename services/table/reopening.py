@@ -37,7 +37,7 @@ from services.table.hands import HANDS
 from services.table.rebuilding import Losses, Posted, rebuild
 from services.table.state import Blob, Table, decode
 from services.table.store import Store
-from services.table.stored import Shard, ShardState, Stored, epoch_of
+from services.table.stored import CLOSING_REASONS, Shard, ShardState, Stored, epoch_of
 
 if TYPE_CHECKING:
     from doorcard.wallet.v1.wallet_pb2_grpc import WalletServiceAsyncStub
@@ -61,6 +61,9 @@ REOPENED: Final = Counter(
     ["reason"],
     registry=REGISTRY,
 )
+for _reason in CLOSING_REASONS:
+    # What never happened is 0, not absent: a rule that looks for it finds it.
+    REOPENED.labels(_reason)
 PAID_BACK: Final = Counter(
     "doorcard_sittings_paid_back",
     "Sittings that lost their seat with their shard's epoch and whose escrow went back.",

@@ -31,6 +31,7 @@ from services.table.heart import Heart
 from services.table.line import Argument, Line, Script, Wire
 from services.table.shelves import Shelves
 from services.table.stored import (
+    CLOSING_REASONS,
     EPOCH_BITS,
     SHARD_RETRY_AFTER_MS,
     Backlog,
@@ -72,6 +73,8 @@ COMMITS: Final = Counter(
 SHARDS_CLOSED: Final = Counter(
     "doorcard_shards_closed", "Shards that this process closed.", ["reason"], registry=REGISTRY
 )
+for _reason in CLOSING_REASONS:
+    SHARDS_CLOSED.labels(_reason)
 SEALS_BROKEN: Final = Counter(
     "doorcard_seals_broken", "Sealed texts that did not open.", ["purpose"], registry=REGISTRY
 )

@@ -8,6 +8,16 @@ from typing import Final, NamedTuple
 from services.runtime.errors import NotFound, Unavailable
 
 SHARD_RETRY_AFTER_MS: Final = 2000
+CLOSING_REASONS: Final = (
+    "REDIS_LOST",
+    "TABLE_ROLLED_BACK",
+    "OUTBOX_BEHIND_LEDGER",
+    "APPLIED_ENTRY_MISSING",
+    "EPOCH_DIFFERS",
+    "OUTBOX_BROKEN",
+    "EVENTS_BROKEN",
+)
+"""Why a shard is closed: the store lost it, a version that was shown, or what the ledger has."""
 DOCUMENT: Final = b"\xff"
 """First byte of what is stored under an id and is no table (`documents`); no schema number."""
 EPOCH_BITS: Final = 32

@@ -212,8 +212,18 @@ CASES: Final = (
     ),
     AlertCase(
         "ShardClosed",
-        {'doorcard_shards{state="closed"}': "0x2 3x3 0x5"},
+        {
+            'doorcard_shards{state="closed"}': "0x2 3x2 1x1 0x5",
+            'doorcard_shards{state="rebuilding"}': "0x4 2x1 0x5",
+        },
         fires=4, clears=8, summary="3 shards accept no commits",
+    ),
+    AlertCase(
+        "ShardsRebuilt",
+        {'doorcard_shards_reopened_total{reason="REDIS_LOST"}': "0x2 8x80"},
+        fires=5, clears=75, labels={"reason": "REDIS_LOST"},
+        summary="Shards were rebuilt from the ledger (REDIS_LOST); "
+        "their hands in progress were void",
     ),
     AlertCase(
         "ClocksStopped",
