@@ -31,7 +31,7 @@ from services.runtime.errors import DoorcardError
 from services.runtime.ids import uuid5_of
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import views
+from services.table import due, views
 from services.table.epochs import Epochs, ShardMoved
 from services.table.hands import HANDS
 from services.table.rebuilding import Losses, Posted, rebuild
@@ -316,7 +316,7 @@ class Reopening:
             table.encode(),
             _pack(frames),
             views.summary(table).SerializeToString(),
-            blob.due_ms,
+            due.next_ms(table) or 0,
         )
 
     async def _pay_back(self, account: Account, sittings: list[wallet_pb2.SittingEscrow]) -> None:
