@@ -22,7 +22,8 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
         "bring_in|complete|bet|call|raise|check|fold|take_seat|leave_seat|sit_out|sit_back|connect"
         "|excuse|resolve|pause|resume|void|deal|tick|[a-z_]{1,24}",
     ),
-    "cause": ("why a snapshot was sent", "[a-z_]{1,24}"),
+    "answer": ("of a node that sends a command elsewhere", "[a-z_]{1,24}"),
+    "cause": ("why a snapshot was sent, or a new deadline was given", "[a-z_]{1,24}"),
     "currency": ("ISO 4217 code", "[A-Z]{3}"),
     "dependency": ("part that is not ours", "redis|postgres|smtp|broker"),
     "generation": ("of Python's collector", "[0-2]"),

@@ -231,7 +231,13 @@ TABLES: Final = Dashboard(
             "Players out of time, a minute",
             "Many at once mean that players cannot reach us.",
             Unit.COUNT,
-            (Curve(rate("doorcard_timeouts_total", factor="60 * "), "time-outs"),),
+            (Curve(rate("doorcard_timeouts_total", "outcome", factor="60 * "), "{{outcome}}"),),
+        ),
+        Panel(
+            "Time given back, a minute",
+            "New deadlines: deploys and resumes are ours to choose, outages are faults.",
+            Unit.COUNT,
+            (Curve(rate("doorcard_clock_renewals_total", "cause", factor="60 * "), "{{cause}}"),),
         ),
         Panel(
             "Hands that stand still",

@@ -41,8 +41,8 @@ RESUMED: Final = "resumed"
 
 RENEWED: Final = Counter(
     "doorcard_clock_renewals",
-    "New deadlines of decisions, by why they were given.",
-    ["why"],
+    "New deadlines of decisions, by why they were given: deploy, outage, reconnected, resumed.",
+    ["cause"],
     registry=REGISTRY,
 )
 BANKS: Final = Counter(
@@ -54,8 +54,8 @@ WAITS: Final = Counter(
     ["service", "why"],
     registry=REGISTRY,
 )
-for _why in (DEPLOY, OUTAGE, RECONNECTED, RESUMED):
-    RENEWED.labels(_why)
+for _cause in (DEPLOY, OUTAGE, RECONNECTED, RESUMED):
+    RENEWED.labels(_cause)
 for _service in ("shuffler", "wallet", "showdown"):
     # What never happened is 0, not absent: a rule that looks for it finds it.
     for _why in ("away", "fault"):
