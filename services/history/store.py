@@ -208,7 +208,7 @@ class Archive:
 
         token_address: the address in the player's own token, "" for none. Raises AlreadyExists
         (REQUEST_ID_REUSED: for another hand), PermissionDenied (NOT_DEALT_IN),
-        FailedPrecondition (NO_MAIL_ADDRESS), ResourceExhausted (TOO_MANY_REQUESTS).
+        FailedPrecondition (NO_MAIL_ADDRESS), ResourceExhausted (RATE_LIMITED).
         """
         email_request_id = uuid5_of("hand-email", player_id, request_id)
 
@@ -358,9 +358,9 @@ class Archive:
             )
         if asked >= self._rules.per_hour:
             raise ResourceExhausted(
-                "TOO_MANY_REQUESTS",
+                "RATE_LIMITED",
                 f"at most {self._rules.per_hour} e-mails an hour",
-                metadata={"per_hour": str(self._rules.per_hour)},
+                metadata={"limit": "mails.player", "per_hour": str(self._rules.per_hour)},
                 retry_after_ms=FULL_RETRY_MS,
             )
 

@@ -12,14 +12,14 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import grpc
 from grpc import aio
 from prometheus_client import Counter
 
 from services.runtime import metrics
-from services.runtime.auth import TokenVerifier, check_allowed, current_caller, enter_call
+from services.runtime.auth import Caller, TokenVerifier, check_allowed, current_caller, enter_call
 from services.runtime.errors import (
     OUR_FAULT,
     Code,
@@ -31,7 +31,7 @@ from services.runtime.errors import (
 )
 from services.runtime.logs import bind, logger, trace_id
 from services.runtime.roles import OPEN_METHODS
-from services.runtime.wire import AUTHORIZATION, BEARER, PLAYER_HEADER, TRACE_HEADER
+from services.runtime.wire import ADDRESS_HEADER, AUTHORIZATION, BEARER, PLAYER_HEADER, TRACE_HEADER
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Found: TypeAlias = "Handler | None"
@@ -42,15 +42,42 @@ _Behaviour = Callable[[Any, Context], Awaitable[Any]]
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
+class Knock(NamedTuple):
+    """A call that was let in by its roles, before its method is called."""
+
+    method: str
+    """Full name."""
+    caller: Caller
+    player: str
+    """The `x-doorcard-player` header, or ""."""
+    forwarded: str
+    """The `x-doorcard-address` header, or "". Whoever believes it checks that a gateway sent it."""
+    peer: str
+    """Where the call came from, in gRPC's words."""
+    request: Any
+    """The message, or the stream of messages."""
+
+
+Gate = Callable[[Knock], Awaitable[None]]
+"""Raises a DoorcardError to refuse the call."""
+
+
 class Doorkeeper(aio.ServerInterceptor):
     """Authentication, roles, default deadline, typed errors, metrics and a log line for every call.
 
     verifier: None answers only the methods open to all.
-    default_deadline_s: for unary calls whose client set none.
+    default_deadline_s: for unary calls whose client set none. gate: asked before every method that
+    is not open to all.
     """
 
-    def __init__(self, verifier: TokenVerifier | None, default_deadline_s: float) -> None:
+    def __init__(
+        self,
+        verifier: TokenVerifier | None,
+        default_deadline_s: float,
+        gate: Gate | None = None,
+    ) -> None:
         self.verifier: Final = verifier
+        self.gate: Final = gate
         self.default_deadline_s: Final = default_deadline_s
         self.idle: Final = asyncio.Event()
         """Set while no call is in flight, but for those to methods open to all (health watchers
@@ -111,7 +138,9 @@ class _Method:
         if not self._open:
             self._keeper.entered()
         try:
-            self._enter(context)
+            knock = self._enter(context, request)
+            if knock is not None and self._keeper.gate is not None:
+                await self._keeper.gate(knock)
             response = await behaviour(request, context)
             code = code_of(context.code())
             return response
@@ -134,19 +163,22 @@ class _Method:
                 self._keeper.left()
             self._count(code, time.perf_counter() - started_s)
 
-    def _enter(self, context: Context) -> None:
-        authorization = player = trace = ""
+    def _enter(self, context: Context, request: Any) -> Knock | None:
+        """None where nobody is to be asked: the method is open to all, or there is no gate."""
+        authorization = player = forwarded = trace = ""
         metadata: Any = context.invocation_metadata() or ()
         for key, value in metadata:
             if key == AUTHORIZATION:
                 authorization = value
             elif key == PLAYER_HEADER:
                 player = value
+            elif key == ADDRESS_HEADER:
+                forwarded = value
             elif key == TRACE_HEADER:
                 trace = value
         bind(trace=_trace_of(trace))
         if self._open:
-            return
+            return None
         if authorization[: len(BEARER)].lower() != BEARER.lower():
             raise Unauthenticated("TOKEN_MISSING", "send a token: `authorization: Bearer ...`")
         if self._keeper.verifier is None:
@@ -154,6 +186,9 @@ class _Method:
         caller = self._keeper.verifier.verify(authorization[len(BEARER) :])
         check_allowed(self._name, caller)
         enter_call(caller, player)
+        if self._keeper.gate is None:
+            return None
+        return Knock(self._name, caller, player, forwarded, context.peer(), request)
 
     async def _refuse(self, context: Context, error: DoorcardError) -> None:
         write = logger.warning if error.code in OUR_FAULT else logger.info

@@ -25,7 +25,7 @@ from grpc_reflection.v1alpha import reflection
 
 from services.runtime import logs, metrics
 from services.runtime.auth import KeyFileVerifier
-from services.runtime.interceptors import Doorkeeper
+from services.runtime.interceptors import Doorkeeper, Gate
 from services.runtime.listen import join_listen, split_listen
 from services.runtime.logs import logger
 from services.runtime.ready import write_ready
@@ -108,9 +108,10 @@ async def serving(
     background: Sequence[Step] = (),
     on_stop: Step | None = None,
     on_bound: Bound | None = None,
+    gate: Gate | None = None,
 ) -> AsyncIterator[Running]:
     """A server that answers inside the block and is drained at its end, whatever ends it."""
-    keeper = Doorkeeper(_verifier(settings), settings.default_deadline_seconds)
+    keeper = Doorkeeper(_verifier(settings), settings.default_deadline_seconds, gate)
     server = aio.server(interceptors=[keeper], options=list(SERVER_OPTIONS))
     health_servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
@@ -146,6 +147,7 @@ async def run(
     background: Sequence[Step] = (),
     on_stop: Step | None = None,
     on_bound: Bound | None = None,
+    gate: Gate | None = None,
 ) -> int:
     """Serve until a signal comes; the exit status: 0, or 1 if a background task ended by itself."""
     logs.configure(settings.service, settings.log_level)
@@ -158,6 +160,7 @@ async def run(
         background=background,
         on_stop=on_stop,
         on_bound=on_bound,
+        gate=gate,
     ) as running:
         # What was made until now stays: the collector need not look at it again.
         gc.collect()

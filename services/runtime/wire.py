@@ -6,6 +6,8 @@ AUTHORIZATION: Final = "authorization"
 BEARER: Final = "Bearer "
 PLAYER_HEADER: Final = "x-doorcard-player"
 """Which player a gateway's unary call is for."""
+ADDRESS_HEADER: Final = "x-doorcard-address"
+"""The network address of the player that a gateway's call is for; believed of gateways only."""
 TRACE_HEADER: Final = "traceparent"
 """W3C Trace Context."""
 

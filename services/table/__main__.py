@@ -30,6 +30,7 @@ from services.table.creating import Creator
 from services.table.draft import Services
 from services.table.failover import Failovers
 from services.table.internal_server import TableInternalServer
+from services.table.limits import Limits, rates_of
 from services.table.moves import Moves
 from services.table.operators import Operators
 from services.table.outbox import Outbox
@@ -79,6 +80,7 @@ class Replica:
             replica_id=self.id,
             replicas_required=settings.replicas_required,
         )
+        self.limits = Limits(self.store.buckets, rates_of(settings.rate_limits))
         self._advertised = settings.advertise_address
         self.ownership = Ownership(self.id, settings.shards)
         self.store.heart.changed = self._replicas_changed
@@ -115,6 +117,7 @@ class Replica:
             self.tables,
             self.operators,
             Creator(self.store, self.tables, wallet),
+            self.moves,
             time_zone=settings.time_zone,
         )
         self.settlement = TableInternalServer(
@@ -201,6 +204,7 @@ async def serve(settings: TableSettings, keys: SealKeys) -> int:
         background=replica.background,
         on_stop=replica.stop,
         on_bound=replica.bound,
+        gate=replica.limits.admit,
     )
 
 

@@ -44,8 +44,8 @@ class TableAdminServer(admin_pb2_grpc.TableAdminServiceServicer):
         tables: Tables,
         operating: Operators,
         creator: Creator,
+        moves: Mover,
         *,
-        moves: Mover | None = None,
         time_zone: str,
     ) -> None:
         self._store = store
@@ -195,7 +195,7 @@ class TableAdminServer(admin_pb2_grpc.TableAdminServiceServicer):
         self, request: admin_pb2.BreakTableRequest, _context: "Context"
     ) -> admin_pb2.BreakTableResponse:
         table_id, by = _table(request), _by("break_table", request)
-        placed = await self._moves.break_up(table_id) if self._moves is not None else {}
+        placed = await self._moves.break_up(table_id)
         version, _ = await self._operators.close(table_id, by)
         return admin_pb2.BreakTableResponse(
             version=version,

@@ -17,7 +17,6 @@ from services.runtime.errors import (
     PermissionDenied,
 )
 from services.runtime.ids import check_uuid
-from services.runtime.logs import logger
 from services.runtime.roles import Role
 from services.table import audit, shown, views
 from services.table.creating import Creator

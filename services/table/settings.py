@@ -6,6 +6,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from services.runtime.listen import split_listen
 from services.runtime.settings import ServiceSettings
+from services.table.limits import rates_of
 from services.table.times import STANDARD, SeatTimes
 
 
@@ -75,6 +76,18 @@ class TableSettings(ServiceSettings):
     """Who left with more than the least buy-in, and comes back to the table sooner than this, has
     to bring what he left with; 0 for no such rule.
     """
+
+    rate_limits: str = ""
+    """Limits other than the standard ones, as tokens a second and tokens of a full bucket, or off:
+    `seats.player=2/60, lobby.address=off`. Kinds: seats, streams, lobby, calls; for a player, an
+    address or a table.
+    """
+
+    @field_validator("rate_limits")
+    @classmethod
+    def _are_limits(cls, value: str) -> str:
+        rates_of(value)
+        return value
 
     @property
     def seat_times(self) -> SeatTimes:

@@ -26,6 +26,7 @@ from services.runtime.metrics import REGISTRY
 from services.runtime.sealing import SealBroken, SealKeys
 from services.runtime.shards import shard_of
 from services.table.allowances import Allowances
+from services.table.buckets import Buckets
 from services.table.cluster import ClusterWire, is_cluster
 from services.table.heart import Heart
 from services.table.line import Argument, Line, Script, Wire
@@ -131,6 +132,7 @@ class Store:
         self._confirms = replicas_required > 0
         self.heart: Final = Heart(self._line, _SCRIPTS["heartbeat"], replica_id)
         self.shelves: Final = Shelves(self._line, _SCRIPTS["shelve"], replica_id)
+        self.buckets: Final = Buckets(self._line, _SCRIPTS["bucket"], keys.subkey("rate limits"))
         self.allowances: Final = Allowances(
             self._line, _SCRIPTS["protect"], _SCRIPTS["unprotect"], replica_id
         )

@@ -257,7 +257,7 @@ async def test_a_player_s_requests_are_bounded(archive: Start) -> None:
     async with archive(email_requests_per_hour=2) as call:
         await ask(call, hand, "r1")
         await ask(call, hand, "r2")
-        with pytest.raises(ResourceExhausted, match="TOO_MANY_REQUESTS") as refused:
+        with pytest.raises(ResourceExhausted, match="RATE_LIMITED") as refused:
             await ask(call, hand, "r3")
         assert refused.value.retry_after_ms
         await ask(call, hand, "r1")

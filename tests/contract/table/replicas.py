@@ -90,8 +90,8 @@ class Cluster:
     running: list[Running] = field(default_factory=list)
     channels: list[grpc.aio.Channel] = field(default_factory=list)
 
-    async def add_replica(self) -> "table_pb2_grpc.TableServiceAsyncStub":
-        """Another replica; a stub to it."""
+    async def add_replica(self, **fields: Any) -> "table_pb2_grpc.TableServiceAsyncStub":
+        """Another replica; a stub to it. fields: more of its settings."""
         name = f"replica-{len(self.replicas) + 1}"
         settings = self.room.settings(
             TableSettings,
@@ -102,6 +102,7 @@ class Cluster:
             sweep_interval_ms=20,
             token_file=self.room.token_file("table", ("service",)),
             **self.addresses,
+            **fields,
         )
         replica = Replica(settings, self.keys)
         running = await self.stack.enter_async_context(
@@ -112,6 +113,7 @@ class Cluster:
                 background=replica.background,
                 on_stop=replica.stop,
                 on_bound=replica.bound,
+                gate=replica.limits.admit,
             )
         )
         self.replicas.append(replica)
