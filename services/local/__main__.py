@@ -1,23 +1,25 @@
 """The `doorcard` command."""
 
 import asyncio
+import json
 import signal
 import tempfile
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from typer.core import TyperGroup
 
 from services.local.analyst import equity_command, rank_command
+from services.local.announcer import Announcer
 from services.local.demo import run_demo, write_summary
 from services.local.doctor import doctor_command
 from services.local.keys import RoomKeys
 from services.local.ledger import ledger_app
+from services.local.ledger_access import AsJson
 from services.local.lock import HomeInUseError
 from services.local.logs_command import logs_command
 from services.local.players_command import players_command
@@ -27,7 +29,7 @@ from services.local.room import Room, home_folder
 from services.local.rules import rules_app
 from services.local.secrets import secrets_command
 from services.local.settlement_command import settlement_app
-from services.local.supervisor import Change, StartFailedError, State
+from services.local.supervisor import StartFailedError
 from services.local.tables_command import tables_command
 from services.local.top import top_command
 from services.runtime.errors import DoorcardError
@@ -75,21 +77,29 @@ def up(
     free_ports: Annotated[
         bool, typer.Option("--free-ports", help="Take any free ports instead of the default ones.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Say what happens as JSON, an object a line.")
+    ] = False,
 ) -> None:
-    """Run the whole room on this machine until Ctrl-C. Data and keys stay in DOORCARD_HOME."""
-    console = Console()
+    """Run the whole room on this machine until Ctrl-C. Data and keys stay in DOORCARD_HOME.
+
+    Exit status: 130 it was stopped, 1 the room does not start.
+    """
+    announcer = Announcer(as_json=as_json)
 
     async def run() -> int:
         room = Room(
-            home_folder(), free_ports=free_ports, on_change=_report(console), on_wait=_wait(console)
+            home_folder(),
+            free_ports=free_ports,
+            on_change=announcer.change,
+            on_wait=announcer.wait,
         )
         async with room:
-            console.print(_places(room))
-            console.print("The room is up. Ctrl-C stops it.", highlight=False)
+            announcer.up(room)
             await asyncio.Event().wait()
         return 0
 
-    raise typer.Exit(_until_interrupted(run(), console))
+    raise typer.Exit(_until_interrupted(run(), announcer.console))
 
 
 @app.command()
@@ -101,19 +111,29 @@ def demo(
     seed: Annotated[
         int | None, typer.Option(help="Of the bots' choices; cards are always random.")
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Say what happens as JSON, the figures last.")
+    ] = False,
 ) -> None:
-    """Let bots play in a room of its own, settle everything, compare. Status 0: all agrees."""
-    console = Console()
+    """Let bots play in a room of its own, settle everything, compare.
+
+    Exit status: 0 all agrees, 1 something does not, or the room does not start, 2 the summary
+    cannot be written, 130 it was stopped.
+    """
+    announcer = Announcer(as_json=as_json)
+    console = announcer.console
     if summary is not None:
         _check_writable(summary)
 
     async def run() -> int:
         room = Room(
-            home_folder(), free_ports=True, on_change=_report(console), on_wait=_wait(console)
+            home_folder(), free_ports=True, on_change=announcer.change, on_wait=announcer.wait
         )
         async with room:
             found = await run_demo(room, hands, console=console, seed=seed)
         write_summary(found, summary, console)
+        if as_json:
+            typer.echo(json.dumps(asdict(found)))
         return 0 if found.ok else 1
 
     raise typer.Exit(_until_interrupted(run(), console))
@@ -132,46 +152,26 @@ def token(
         list[str] | None,
         typer.Option(help='Prefix of the players a gateway or cashier acts for; "*" for all.'),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Print a token that the local room's services believe."""
+    """Print a token that the local room's services believe.
+
+    Exit status: 0, or 2 when subject, name or address cannot be in a token.
+    """
     keys = home_folder() / "keys"
     if not keys.exists():
         typer.echo(f"no room has run in {keys.parent} yet: its keys are made now", err=True)
     signer, roles = RoomKeys(keys).signer, role or [Role.PLAYER]
     try:
         made = signer.mint(subject, roles, hours * 3600, act_for or (), email=email, name=name)
-        typer.echo(made)
     except ValueError as error:
         typer.echo(f"subject: {error}", err=True)
         raise typer.Exit(2) from None
-
-
-def _report(console: Console) -> Callable[[Change], None]:
-    began_s = time.monotonic()
-    seen: set[str] = set()
-
-    def report(change: Change) -> None:
-        if change.state is State.READY:
-            again = " again" if change.name in seen else ""
-            seen.add(change.name)
-            console.print(
-                f"{time.monotonic() - began_s:5.1f} s  {change.name} is up{again}", highlight=False
-            )
-        elif change.state in (State.WAITING, State.GIVEN_UP):
-            console.print(f"{change.name} {change.detail}: {change.state}", highlight=False)
-
-    return report
-
-
-def _wait(console: Console) -> Callable[[float], None]:
-    def told(wait_s: float) -> None:
-        console.print(
-            f"{home_folder()} is in use by another room; waiting {wait_s:.0f} s at most",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-    return told
+    if not as_json:
+        typer.echo(made)
+        return
+    entry = {"token": made, "subject": subject, "roles": roles, "holds_s": hours * 3600}
+    typer.echo(json.dumps(entry | {"act_for": act_for or []}))
 
 
 def _check_writable(summary: Path) -> None:
@@ -183,15 +183,6 @@ def _check_writable(summary: Path) -> None:
     except OSError as error:
         typer.echo(f"summary: {summary.parent}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
-
-
-def _places(room: Room) -> Table:
-    table = Table(title=f"Doorcard, data in {room.home}")
-    for column in ("process", "address", "metrics"):
-        table.add_column(column)
-    for name in room.names():
-        table.add_row(name, room.address(name), room.metrics_url(name))
-    return table
 
 
 def _until_interrupted(work: Coroutine[None, None, int], console: Console) -> int:

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from services.local.checks import (
@@ -27,6 +26,7 @@ from services.local.checks import (
 from services.local.embedded import postgres_url, valkey_url
 from services.local.keys import RoomKeys
 from services.local.room import DATABASES, home_folder
+from services.local.waiting import progress_bar
 from services.runtime.listen import split_listen
 
 STYLES: Final = {
@@ -47,9 +47,8 @@ def doctor_command(
     DOORCARD_WALLET_DATABASE_URL and DOORCARD_HISTORY_DATABASE_URL name.
     """
     home = home_folder()
-    console = Console(stderr=as_json)
     findings: list[Finding] = []
-    with Progress(console=console, transient=True) as progress:
+    with progress_bar() as progress:
         checks = list(checks_of(home))
         task = progress.add_task("looking", total=len(checks))
         for check in checks:
@@ -58,7 +57,7 @@ def doctor_command(
     if as_json:
         typer.echo(json.dumps([asdict(each) for each in findings]))
     else:
-        console.print(_table(findings))
+        Console().print(_table(findings))
     raise typer.Exit(int(any(each.state is State.WRONG for each in findings)))
 
 

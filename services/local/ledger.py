@@ -25,6 +25,7 @@ from services.local.ledger_access import (
     refuse,
 )
 from services.local.ledger_reconcile import reconcile_command, resolve_command
+from services.local.waiting import spinner
 from services.runtime.clock import milliseconds, utc_text
 
 PAGE: Final = 500
@@ -75,15 +76,16 @@ def verify_command(
     found: dict[str, Any] = {"seals": 0, "rows": 0, "accounts": 0, "unsealed": 0}
     faults: list[pb.LedgerFault] = []
     last_seal, last_hash = 0, b""
-    for page in at.pages(
-        at.stub.VerifyLedger, pb.VerifyLedgerRequest(known_seal=seal, known_hash=digest)
-    ):
-        faults += page.faults
-        for field in ("seals", "rows", "accounts"):
-            found[field] += getattr(page, field)
-        if page.last_seal:
-            last_seal, last_hash = page.last_seal, page.last_hash
-            found["unsealed"] = page.unsealed
+    request = pb.VerifyLedgerRequest(known_seal=seal, known_hash=digest)
+    with spinner("verifying") as say:
+        for page in at.pages(at.stub.VerifyLedger, request):
+            faults += page.faults
+            for field in ("seals", "rows", "accounts"):
+                found[field] += getattr(page, field)
+            if page.last_seal:
+                last_seal, last_hash = page.last_seal, page.last_hash
+                found["unsealed"] = page.unsealed
+            say(f"verifying: {found['rows']} rows, {found['accounts']} accounts")
     entries = [
         {"kind": _short(pb.FaultKind.Name(each.kind), "FAULT_KIND_"), "row": each.row,
          "seal": each.seal, "detail": each.detail}
@@ -133,7 +135,8 @@ def rake_command(
         page_size=PAGE,
     )
     of_player = bool(player) or by is By.PLAYER
-    lines = [line for page in at.pages(at.stub.ReportRake, request) for line in page.lines]
+    with spinner("adding up"):
+        lines = [line for page in at.pages(at.stub.ReportRake, request) for line in page.lines]
     entries = [_rake_entry(by, line, of_player=of_player) for line in lines]
     if as_json:
         typer.echo(json.dumps({"by": by, "currency": currency, "lines": entries}))
@@ -222,6 +225,7 @@ def adjust_command(
     wallet: Address = "",
     token: Token = "",
     operator: Operator = "",
+    as_json: AsJson = False,
 ) -> None:
     """Move money between a player or a sitting and the house, with a reason.
 
@@ -238,7 +242,10 @@ def adjust_command(
     else:
         request.sitting_id = sitting
     done = at.ask(at.stub.AdjustBalance, request)
-    typer.echo(f"transfer {done.transfer_id}, balance {done.balance}")
+    if as_json:
+        typer.echo(json.dumps({"transfer": done.transfer_id, "balance": done.balance}))
+    else:
+        typer.echo(f"transfer {done.transfer_id}, balance {done.balance}")
 
 
 @ledger_app.command("reverse")
@@ -248,6 +255,7 @@ def reverse_command(
     wallet: Address = "",
     token: Token = "",
     operator: Operator = "",
+    as_json: AsJson = False,
 ) -> None:
     """Book a transfer the other way round, with a reason.
 
@@ -257,7 +265,10 @@ def reverse_command(
     request = pb.ReverseTransferRequest(
         request_id=str(uuid4()), transfer_id=transfer, reason=reason
     )
-    typer.echo(f"transfer {at.ask(at.stub.ReverseTransfer, request).transfer_id}")
+    done = at.ask(at.stub.ReverseTransfer, request)
+    typer.echo(
+        json.dumps({"transfer": done.transfer_id}) if as_json else f"transfer {done.transfer_id}"
+    )
 
 
 @ledger_app.command("transfer")
@@ -265,14 +276,34 @@ def transfer_command(
     transfer: Annotated[str, typer.Argument(metavar="TRANSFER", help="The transfer's id.")],
     wallet: Address = "",
     token: Token = "",
+    as_json: AsJson = False,
 ) -> None:
-    """Show a transfer with all its lines, as JSON.
+    """Show a transfer with all its lines.
 
     Exit status: 0, or 2 when the wallet could not be asked, or knows no such transfer.
     """
     at = WalletAccess(wallet, token)
     found = at.ask(at.stub.GetTransfer, pb.GetTransferRequest(transfer_id=transfer))
-    typer.echo(json.dumps(_entry(found)))
+    if as_json:
+        typer.echo(json.dumps(_entry(found)))
+        return
+    kind = _short(pb.TransferKind.Name(found.kind), "TRANSFER_KIND_").lower().replace("_", " ")
+    told = [f"transfer {found.transfer_id}: {kind}", _time(found.at)]
+    told += [f"table {found.table_id}"] if found.table_id else []
+    told += [f"hand {found.hand_id}"] if found.hand_id else []
+    told += [found.reason] if found.reason else []
+    typer.echo(", ".join(told))
+    shown = Table("from", "to", "amount", "", box=None)
+    for line in found.lines:
+        shown.add_row(
+            _owner(line.debit), _owner(line.credit), str(line.amount), line.debit.currency
+        )
+    Console().print(shown)
+
+
+def _owner(account: pb.Account) -> str:
+    purpose = _short(pb.AccountPurpose.Name(account.purpose), "ACCOUNT_PURPOSE_").lower()
+    return f"{purpose.replace('_', ' ')} {account.owner}".strip()
 
 
 def _known(text: str) -> tuple[int, bytes]:

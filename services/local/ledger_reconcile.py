@@ -30,6 +30,7 @@ from services.local.ledger_access import (
     reach,
     refuse,
 )
+from services.local.waiting import progress_bar
 from services.runtime.channels import call_sync
 from services.runtime.errors import DoorcardError, InvalidArgument, NotFound
 from services.runtime.ids import check_uuid
@@ -119,6 +120,7 @@ def resolve_command(
     tables: Tables = "",
     token: Token = "",
     operator: Operator = "",
+    as_json: AsJson = False,
 ) -> None:
     """Let a paused table go on, once its chips and its escrow are equal.
 
@@ -134,7 +136,12 @@ def resolve_command(
     measured = _confirmed(peers, shard_of(table_id, count))
     differing = {at: each for at, each in measured.differences.items() if at.table_id == table_id}
     if differing or table_id in measured.parked:
-        _say_what_is_to_be_done(differing, measured.parked.get(table_id, 0))
+        parked = measured.parked.get(table_id, 0)
+        if as_json:
+            lines = [{**at._asdict(), "amount": each} for at, each in differing.items()]
+            typer.echo(json.dumps({"differences": lines, "parked": parked}))
+        else:
+            _say_what_is_to_be_done(differing, parked)
         raise typer.Exit(Exit.FOUND)
     record = pb.RecordResolutionRequest(
         request_id=request_id or str(uuid4()),
@@ -144,10 +151,14 @@ def resolve_command(
         reason=reason,
     )
     done = ask(peers.wallet.RecordResolution, record)
-    typer.echo(f"recorded as transfer {done.transfer_id}")
-    if waits and not stay_paused:
+    if not as_json:
+        typer.echo(f"recorded as transfer {done.transfer_id}")
+    if goes_on := waits and not stay_paused:
         resume = internal_pb2.ResumeTableRequest(request_id=record.request_id, table_id=table_id)
         ask(peers.tables.ResumeTable, resume)
+    if as_json:
+        typer.echo(json.dumps({"transfer": done.transfer_id, "goes_on": goes_on}))
+    elif goes_on:
         typer.echo("the table goes on")
 
 
@@ -174,19 +185,24 @@ def _table_id(text: str) -> str:
 
 def _compare(peers: Peers, shards: Iterable[int], only: str) -> Found:
     found = Found()
-    for shard in shards:
-        try:
-            measured = measuring.confirmed(peers, shard, CONFIRM_S)
-        except DoorcardError as error:
-            found.failed[shard] = error.reason
-            continue
-        for place, amount in measured.differences.items():
-            if only in {"", place.table_id}:
-                found.differences[place] = amount
-        for table_id, entries in measured.parked.items():
-            if only in {"", table_id}:
-                found.parked[table_id] = entries
+    with progress_bar() as progress:
+        for shard in progress.track(list(shards), description="comparing shards"):
+            _compare_shard(peers, shard, only, found)
     return found
+
+
+def _compare_shard(peers: Peers, shard: int, only: str, found: Found) -> None:
+    try:
+        measured = measuring.confirmed(peers, shard, CONFIRM_S)
+    except DoorcardError as error:
+        found.failed[shard] = error.reason
+        return
+    for place, amount in measured.differences.items():
+        if only in {"", place.table_id}:
+            found.differences[place] = amount
+    for table_id, entries in measured.parked.items():
+        if only in {"", table_id}:
+            found.parked[table_id] = entries
 
 
 def _confirmed(peers: Peers, shard: int) -> Measured:

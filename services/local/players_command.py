@@ -8,7 +8,6 @@ import typer
 from doorcard.table.v1 import table_pb2, table_pb2_grpc
 from doorcard.wallet.v1 import wallet_pb2
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from services.local.ledger_access import (
@@ -22,6 +21,7 @@ from services.local.ledger_access import (
     refuse,
 )
 from services.local.tables_command import state_name, summaries
+from services.local.waiting import progress_bar
 from services.runtime.channels import call_sync
 from services.runtime.errors import DoorcardError, NotFound
 
@@ -49,7 +49,7 @@ def players_command(
     stub = table_pb2_grpc.TableServiceStub(reach("tables", tables, token))
     ledger = WalletAccess(wallet, token)
     wanted = [table] if table else _tables_with_players(stub)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with progress_bar() as progress:
         seated = [
             each
             for view in progress.track(_views(stub, wanted), len(wanted), description="tables")

@@ -21,6 +21,7 @@ from services.game.story import Remark, remark_entry
 from services.local.explanation import print_explanation
 from services.local.supervisor import StartFailedError
 from services.local.through_services import NotInstalledError, play_through_services
+from services.local.waiting import progress_bar
 
 FILE_BYTES_MAX: Final = 1_000_000
 
@@ -167,10 +168,22 @@ def judge_through_services(hands: Sequence[Judged], options: Options) -> list[Ju
         except UnstageableError as error:
             judged[index] = _again(hand, Replayed(f"not through the services: {error}", 0))
     if stagings:
-        found = asyncio.run(play_through_services(list(stagings.values())))
+        found = _played(list(stagings.values()))
         for index, replayed in zip(stagings, found, strict=True):
             judged[index] = _again(judged[index], replayed)
     return judged
+
+
+def _played(stagings: Sequence[Staging]) -> list[Replayed]:
+    with progress_bar() as progress:
+        task = progress.add_task("starting", total=len(stagings))
+        return asyncio.run(
+            play_through_services(
+                stagings,
+                on_stage=lambda stage: progress.update(task, description=stage),
+                on_played=lambda: progress.advance(task),
+            )
+        )
 
 
 def _again(hand: Judged, replayed: Replayed) -> Judged:

@@ -12,7 +12,6 @@ from typing import Annotated, Final
 import typer
 from plotly import graph_objects, offline
 from rich.console import Console
-from rich.progress import Progress
 
 from services.local.dashboards import DASHBOARDS
 from services.local.drawn import Drawn, Span, drawn, said, span
@@ -24,6 +23,7 @@ from services.local.prometheus import (
     room_metrics,
 )
 from services.local.room import home_folder
+from services.local.waiting import progress_bar
 
 POINTS: Final = 240
 HEIGHT_PX: Final = 290
@@ -74,9 +74,9 @@ def report_command(
     """Draw the dashboards as one HTML page. Status 1: Prometheus does not answer."""
     console = Console(stderr=as_json)
     try:
-        with _source(prometheus, minutes, console) as source:
+        with watched(prometheus, minutes * 60) as source:
             when = span(source, time.time(), minutes * 60, POINTS)
-            pages = _ask(source, when, console)
+            pages = _ask(source, when)
     except PrometheusError as error:
         console.print(str(error), style="red", highlight=False, markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
@@ -109,8 +109,8 @@ def page(pages: Sequence[tuple[Dashboard, Sequence[Drawn]]], when: Span) -> str:
     )
 
 
-def _ask(source: Prometheus, when: Span, console: Console) -> list[tuple[Dashboard, list[Drawn]]]:
-    with Progress(console=console, transient=True) as progress:
+def _ask(source: Prometheus, when: Span) -> list[tuple[Dashboard, list[Drawn]]]:
+    with progress_bar() as progress:
         total = sum(len(board.panels) for board in DASHBOARDS)
         task = progress.add_task("asking Prometheus", total=total)
         return [
@@ -120,17 +120,19 @@ def _ask(source: Prometheus, when: Span, console: Console) -> list[tuple[Dashboa
 
 
 @contextmanager
-def _source(url: str, minutes: float, console: Console) -> Iterator[Prometheus]:
-    """The one that was named, or one of our own that has watched the local room for a while."""
+def watched(url: str, watch_s: float) -> Iterator[Prometheus]:
+    """The one at the URL, or without one a Prometheus of our own that has watched the local room
+    for so long. Raises PrometheusError.
+    """
     if url:
         yield Prometheus(url)
         return
     with local_prometheus(room_metrics(home_folder())) as source:
-        with Progress(console=console, transient=True) as progress:
-            task = progress.add_task("watching the room", total=minutes * 60)
-            ends_s = time.monotonic() + minutes * 60
+        with progress_bar() as progress:
+            task = progress.add_task("watching the room", total=watch_s)
+            ends_s = time.monotonic() + watch_s
             while (left_s := ends_s - time.monotonic()) > 0:
-                progress.update(task, completed=minutes * 60 - left_s)
+                progress.update(task, completed=watch_s - left_s)
                 time.sleep(min(0.2, left_s))
         yield source
 

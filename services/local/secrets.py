@@ -4,6 +4,7 @@ A folder of its own, readable by its owner only. What is there is kept: a second
 missing and mints the services' tokens anew.
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Annotated, Final
@@ -29,10 +30,23 @@ def secrets_command(
         str, typer.Option(help="host:port of the tables' Redis.")
     ] = "tables-redis:6379",
     broker: Annotated[str, typer.Option(help="host:port of Celery's Redis.")] = "broker:6379",
+    as_json: Annotated[bool, typer.Option("--json", help="Name the files as JSON.")] = False,
 ) -> None:
-    """Make the keys, passwords and tokens of a room in containers; what is there is kept."""
-    names = write_secrets(out, room=room, days=days, postgres=postgres, redis=redis, broker=broker)
-    typer.echo(f"{out}: {len(names)} files")
+    """Make the keys, passwords and tokens of a room in containers; what is there is kept.
+
+    Exit status: 0, or 2 when the folder cannot be written.
+    """
+    try:
+        names = write_secrets(
+            out, room=room, days=days, postgres=postgres, redis=redis, broker=broker
+        )
+    except OSError as error:
+        typer.echo(f"out: {error.filename or out}: {error.strerror}", err=True)
+        raise typer.Exit(2) from None
+    if as_json:
+        typer.echo(json.dumps({"out": str(out), "files": names}))
+    else:
+        typer.echo(f"{out}: {len(names)} files")
 
 
 def write_secrets(

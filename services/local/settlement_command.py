@@ -76,24 +76,38 @@ def list_command(
 
 
 @settlement_app.command("retry")
-def retry_command(work: Work, reason: Reason, broker: Broker = "", operator: Operator = "") -> None:
+def retry_command(
+    work: Work,
+    reason: Reason,
+    broker: Broker = "",
+    operator: Operator = "",
+    as_json: AsJson = False,
+) -> None:
     """Let its next trigger try it at once. It stays listed until it has succeeded.
 
     Exit status: 0 done, 2 no such work is set aside, or the broker could not be asked.
     """
     _decide(attempts.retry, work, reason, broker, operator)
-    typer.echo(f"{work} is tried by its next trigger")
+    done = {"work": work, "decision": "retry"}
+    typer.echo(json.dumps(done) if as_json else f"{work} is tried by its next trigger")
 
 
 @settlement_app.command("drop")
-def drop_command(work: Work, reason: Reason, broker: Broker = "", operator: Operator = "") -> None:
+def drop_command(
+    work: Work,
+    reason: Reason,
+    broker: Broker = "",
+    operator: Operator = "",
+    as_json: AsJson = False,
+) -> None:
     """Forget the message and the deaths. No money and no mail goes with it: the next trigger finds
     the work where it is, and may kill as many workers as the first did.
 
     Exit status: 0 done, 2 no such work is set aside, or the broker could not be asked.
     """
     _decide(attempts.drop, work, reason, broker, operator)
-    typer.echo(f"{work} is forgotten")
+    done = {"work": work, "decision": "drop"}
+    typer.echo(json.dumps(done) if as_json else f"{work} is forgotten")
 
 
 def _decide(

@@ -8,7 +8,7 @@ gone when the hands are played.
 import asyncio
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,8 +36,13 @@ class NotInstalledError(Exception):
     """The scripted shuffler is not there."""
 
 
-async def play_through_services(stagings: Sequence[Staging]) -> list[Replayed]:
-    """What came out of each hand, in order; `error` names the first difference.
+async def play_through_services(
+    stagings: Sequence[Staging],
+    on_stage: Callable[[str], None] = lambda _stage: None,
+    on_played: Callable[[], None] = lambda: None,
+) -> list[Replayed]:
+    """What came out of each hand, in order; `error` names the first difference. on_stage: told
+    what is going on. on_played: called after each hand.
 
     Raises NotInstalledError, or what a room that does not start raises.
     """
@@ -48,6 +53,7 @@ async def play_through_services(stagings: Sequence[Staging]) -> list[Replayed]:
         room = Room(
             Path(home),
             free_ports=True,
+            on_change=lambda change: on_stage(f"{change.name} is {change.state}"),
             shuffler=(SCRIPTED, str(script)),
             extra_env={"WALLET_SCHEDULES_FOLDER": str(schedules)},
         )
@@ -56,8 +62,11 @@ async def play_through_services(stagings: Sequence[Staging]) -> list[Replayed]:
 
             async def played(index: int, staging: Staging) -> Replayed:
                 async with free:
-                    return await _play(room, access, index, staging)
+                    found = await _play(room, access, index, staging)
+                on_played()
+                return found
 
+            on_stage("playing")
             return await asyncio.gather(*(played(*each) for each in enumerate(stagings)))
 
 

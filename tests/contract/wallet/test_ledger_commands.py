@@ -138,9 +138,19 @@ async def test_corrections_go_on_record(start: Start) -> None:
         transfer = text.split()[1].rstrip(",")
         status, text = await doorcard(wallet, "reverse", transfer, "--reason", "too much")
         assert status == 0
-        status, text = await doorcard(wallet, "transfer", transfer)
+        status, text = await doorcard(wallet, "transfer", transfer, "--json")
         assert status == 0
         assert json.loads(text)["reason"] == "goodwill"
+        status, text = await doorcard(wallet, "transfer", transfer)
+        assert status == 0
+        assert text.startswith(f"transfer {transfer}: adjustment, ")
+        assert "player anna" in text
+        status, text = await doorcard(wallet, "adjust", "--amount", "5", *who, "--json")
+        assert (status, json.loads(text)["balance"]) == (0, 5)
+        status, text = await doorcard(
+            wallet, "reverse", json.loads(text)["transfer"], "--reason", "again", "--json"
+        )
+        assert (status, list(json.loads(text))) == (0, ["transfer"])
         assert await wallet.balance("anna") == (0, 0, 0)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from doorcard.game.v1 import game_pb2
@@ -82,7 +83,7 @@ def judged(
 ) -> tuple[int, str]:
     """The command, with a room that says `found`."""
 
-    async def play(_stagings: Sequence[Staging]) -> Sequence[Replayed]:
+    async def play(_stagings: Sequence[Staging], **_told: Any) -> Sequence[Replayed]:
         return found
 
     monkeypatch.setattr(command, "play_through_services", play)

@@ -1,9 +1,37 @@
 """What holds for every `doorcard` command."""
 
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
 from services.local.__main__ import app
+from services.runtime.roles import Role
+
+
+def commands(each: Any, path: str = "doorcard") -> Iterator[tuple[str, Any]]:
+    """Every command that does something, by its words."""
+    inner = getattr(each, "commands", None)
+    if inner is None:
+        yield path, each
+        return
+    for name, one in inner.items():
+        yield from commands(one, f"{path} {name}")
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_gives_json_and_says_its_exit_status(name: str) -> None:
+    options = [option for each in COMMANDS[name].params for option in each.opts]
+    assert "--json" in options
+    assert re.search(r"\b[Ss]tatus\b[^.]*\d", COMMANDS[name].help)
 
 
 @pytest.mark.parametrize(
@@ -14,3 +42,30 @@ def test_a_choice_that_is_none_is_refused_in_words_for_people(arguments: list[st
     assert result.exit_code == 2
     assert "'chess' is not one of" in result.output
     assert "Value error" not in result.output
+
+
+def test_a_token_as_json_says_what_it_is_for(tmp_path: Path) -> None:
+    runner = CliRunner(env={"DOORCARD_HOME": str(tmp_path)})
+    result = runner.invoke(app, ["token", "olga", "--role", "operator", "--hours", "1", "--json"])
+    entry = json.loads(result.stdout)
+    assert entry.pop("token").count(".") == 2
+    assert entry == {
+        "subject": "olga",
+        "roles": [Role.OPERATOR],
+        "holds_s": 3600.0,
+        "act_for": [],
+    }
+
+
+def test_secrets_are_named_as_json_and_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    out = tmp_path / "secrets"
+    result = CliRunner().invoke(app, ["secrets", "--out", str(out), "--json"])
+    assert result.exit_code == 0
+    entry = json.loads(result.stdout)
+    assert entry["out"] == str(out)
+    assert all((out / name).is_file() for name in entry["files"])
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    result = CliRunner().invoke(app, ["secrets", "--out", str(blocked / "in-it")])
+    assert result.exit_code == 2
+    assert result.output.startswith(f"out: {blocked}")
