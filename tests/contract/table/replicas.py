@@ -146,9 +146,9 @@ class Cluster:
         return answer.table.config.table_id
 
     async def take_seat(self, table_id: str, player_id: str, **fields: Any) -> int:
-        """A player sits down with 200; the seat."""
+        """A player sits down with 200, if no other buy-in is given; the seat."""
         request = table_pb2.TakeSeatRequest(
-            request_id=str(uuid4()), table_id=table_id, buy_in=200, **fields
+            request_id=str(uuid4()), table_id=table_id, **{"buy_in": 200, **fields}
         )
         answer = await self.stub().TakeSeat(request, metadata=self.room.metadata(player_id))
         return answer.seat
