@@ -28,7 +28,7 @@ from tests import valkey
 from tests.conftest import Room
 from tests.unit.table.rooms import FakeShowdown, FakeWallet
 
-SHARDS = 2
+SHARDS = 8
 PATIENCE_S = 10.0
 Add = Callable[[Any, grpc.aio.Server], None]
 

@@ -1,0 +1,143 @@
+"""Where tables are played: the owners of shards, as the room tells them, and whom to do without."""
+
+import asyncio
+import random
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import grpc
+from doorcard.table.v1 import table_pb2, table_pb2_grpc
+
+from services.runtime.shards import shard_of
+
+SUSPECT_S: Final = 2.0
+"""A replica that lost a stream is done without for so long; by then the room knows better."""
+PAUSE_FIRST_S: Final = 0.05
+PAUSE_MAX_S: Final = 1.0
+
+Dial = Callable[[str], grpc.aio.Channel]
+
+
+class Routes:
+    """Follows `WatchRouting` at any replica that answers.
+
+    seeds: addresses of the room, one of the service or some of its replicas. dial(address): a
+    channel whose calls carry the caller's token; each address is dialled once.
+    """
+
+    def __init__(self, seeds: Sequence[str], dial: Dial) -> None:
+        if not seeds:
+            raise ValueError("no address to begin with")
+        self.changed: Callable[[], None] = lambda: None
+        """Called on the loop when tables may have to move."""
+        self._seeds = tuple(seeds)
+        self._dial = dial
+        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._told = table_pb2.WatchRoutingResponse()
+        self._suspect_until: dict[str, float] = {}
+        self._first = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to watch; needs a running loop."""
+        self._task = asyncio.create_task(self._watch_for_ever(), name="routing")
+
+    async def close(self) -> None:
+        """Stop, and close every channel."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+        self._channels.clear()
+
+    async def known(self, timeout_s: float) -> bool:
+        """Wait for the first answer; False if none came. Without it the seeds are used."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._first.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def channel(self, address: str) -> grpc.aio.Channel:
+        """The channel to an address."""
+        found = self._channels.get(address)
+        if found is None:
+            found = self._channels[address] = self._dial(address)
+        return found
+
+    def stub(self, table_id: str) -> "table_pb2_grpc.TableServiceAsyncStub":
+        """For unary calls about a table, where it is played."""
+        return table_pb2_grpc.TableServiceStub(self.channel(self.address_of(table_id)))
+
+    def address_of(self, table_id: str) -> str:
+        """The owner's address, or that of another replica while the owner is not to be had."""
+        owner = self._owner_of(table_id)
+        if owner and not self._is_suspect(owner):
+            return owner
+        alive = [each.address for each in self._told.replicas if each.address]
+        choices = [each for each in alive if not self._is_suspect(each)]
+        choices = choices or [each for each in self._seeds if not self._is_suspect(each)]
+        choices = choices or list(self._seeds)
+        # Always the same one for a table, or it would move without a reason.
+        return max(choices, key=lambda address: zlib.crc32(f"{address}/{table_id}".encode()))
+
+    def suspect(self, address: str) -> None:
+        """It lost a stream, or said that it goes away."""
+        loop = asyncio.get_running_loop()
+        self._suspect_until[address] = loop.time() + SUSPECT_S
+        loop.call_later(SUSPECT_S, self._tell)
+
+    def _owner_of(self, table_id: str) -> str:
+        told = self._told
+        if not told.shards:
+            return ""
+        owner = told.owners[shard_of(table_id, told.shards)]
+        return told.replicas[owner].address if owner >= 0 else ""
+
+    def _is_suspect(self, address: str) -> bool:
+        until = self._suspect_until.get(address)
+        if until is None:
+            return False
+        if until > asyncio.get_running_loop().time():
+            return True
+        del self._suspect_until[address]
+        return False
+
+    async def _watch_for_ever(self) -> None:
+        failures = 0
+        while True:
+            address = self._any_address()
+            try:
+                stub = table_pb2_grpc.TableServiceStub(self.channel(address))
+                watching = stub.WatchRouting(table_pb2.WatchRoutingRequest())
+                async for told in watching:
+                    if told.HasField("reconnect"):
+                        break
+                    failures = 0
+                    self._take(told)
+            except grpc.RpcError:
+                # Whatever it is, another replica may know, or this one later.
+                pass
+            failures += 1
+            await asyncio.sleep(pause_s(failures))
+
+    def _any_address(self) -> str:
+        alive = [each.address for each in self._told.replicas if each.address]
+        choices = [each for each in (*alive, *self._seeds) if not self._is_suspect(each)]
+        return random.choice(choices or self._seeds)  # noqa: S311 (no secret)
+
+    def _take(self, told: table_pb2.WatchRoutingResponse) -> None:
+        self._told = told
+        self._first.set()
+        self._tell()
+
+    def _tell(self) -> None:
+        self.changed()
+
+
+def pause_s(failures: int) -> float:
+    """Exponential and jittered, so that those whom one failure hit do not come back together."""
+    ceiling_s = min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** min(failures - 1, 8))
+    return random.uniform(ceiling_s / 2, ceiling_s)  # noqa: S311 (no secret)
