@@ -320,8 +320,6 @@ class FakeWallet(FakeService):
         self, request: wallet_pb2.GetReservationRequest
     ) -> wallet_pb2.GetReservationResponse:
         if request.reservation_id not in self.reservations:
-            raise CallFailed(grpc.StatusCode.NOT_FOUND)
-        if request.reservation_id not in self.reservations:
             raise NotFound("RESERVATION_UNKNOWN", "there is no such reservation")
         return wallet_pb2.GetReservationResponse(
             reservation=self.reservations[request.reservation_id]
