@@ -81,13 +81,16 @@ class Drain:
         return Position(progress.epoch, progress.applied_seq, progress.applied_id, 0)
 
     def _archive_position(self, shard: int, at: Position) -> tuple[Position, DoorcardError | None]:
-        request = history_pb2.GetArchiveProgressRequest(shard=shard)
         try:
-            found = self._peers.call(self._peers.history.GetArchiveProgress, request)
+            return replace(at, archived_seq=self._archived(shard, at.epoch)), None
         except DoorcardError as error:
             return at, error
+
+    def _archived(self, shard: int, epoch: int) -> int:
+        request = history_pb2.GetArchiveProgressRequest(shard=shard)
+        found = self._peers.call(self._peers.history.GetArchiveProgress, request)
         # An archive that has seen nothing of this epoch begins it with the first entry.
-        return replace(at, archived_seq=found.archived_seq if found.epoch == at.epoch else 0), None
+        return found.archived_seq if found.epoch == epoch else 0
 
     def _read(self, shard: int, at: Position, *, after: int) -> internal_pb2.ReadOutboxResponse:
         request = internal_pb2.ReadOutboxRequest(
@@ -176,6 +179,10 @@ class Drain:
             ],
         )
         if not request.entries:
+            # Another drain may have archived and trimmed it since.
+            archived_seq = self._archived(shard, at.epoch)
+            if archived_seq > at.archived_seq:
+                return replace(at, archived_seq=archived_seq)
             raise FailedPrecondition("ARCHIVE_GAP", "the outbox lacks what the archive needs next")
         answer = self._peers.call(self._peers.history.StoreHands, request)
         for entry in request.entries:

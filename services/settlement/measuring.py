@@ -15,6 +15,16 @@ from services.settlement import comparison
 from services.settlement.comparison import Differences
 from services.settlement.peers import Peers
 
+
+class NotComparable(Unavailable):
+    """Tables and ledger could not be read together (NOT_COMPARABLE)."""
+
+    def __init__(self, parked: dict[str, int]) -> None:
+        super().__init__("NOT_COMPARABLE", "tables and ledger could not be read together")
+        self.parked: Final = parked
+        """As in `Measured`."""
+
+
 READINGS_MAX: Final = 3
 """Times that tables and ledger are read until the two belong together."""
 
@@ -54,7 +64,7 @@ class Sums:
 def confirmed(peers: Peers, shard: int, confirm_s: float) -> Measured:
     """Only the differences that two measurements, `confirm_s` apart, find alike.
 
-    Raises DoorcardError, NOT_COMPARABLE if tables and ledger could not be read together.
+    Raises NotComparable or another DoorcardError.
     """
     first = measure(peers, shard)
     if not first.differences:
@@ -73,20 +83,22 @@ def measure(peers: Peers, shard: int) -> Measured:
     """One measurement. Raises DoorcardError as `confirmed` does."""
     tables = internal_pb2.InspectMoneyRequest(shard=shard)
     escrow = wallet_pb2.InspectEscrowRequest(shard=shard)
+    parked: dict[str, int] = {}
     for _ in range(READINGS_MAX):
         # Tables first: what the ledger applies after that is still in the outbox as read.
         money = peers.call(peers.tables.InspectMoney, tables)
         ledger = peers.call(peers.wallet.InspectEscrow, escrow)
+        parked = _parked(ledger.parked)
         if comparison.comparable(money, ledger):
             commits = comparison.committed(comparison.unapplied(money, ledger))
             reservations = _reservations(peers, commits, ledger.pending)
             return Measured(
                 comparison.differences(money, ledger, reservations),
-                _parked(ledger.parked),
+                parked,
                 ledger.progress.epoch,
                 ledger.progress.applied_seq,
             )
-    raise Unavailable("NOT_COMPARABLE", "tables and ledger could not be read together")
+    raise NotComparable(parked)
 
 
 def currencies(peers: Peers) -> list[str]:

@@ -4,7 +4,7 @@ It never corrects anything silently: a table whose money differs waits for an op
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -45,9 +45,12 @@ class Reconciler:
         Also pauses, again if need be, every table with parked entries. Returns the confirmed
         differences. Raises DoorcardError.
         """
-        measured = measuring.confirmed(self._peers, shard, self._confirm_s)
+        try:
+            measured = measuring.confirmed(self._peers, shard, self._confirm_s)
+        except measuring.NotComparable as error:
+            self._parked(shard, error.parked)
+            raise
         found = measured.differences
-        meters.PARKED_NOW.labels(str(shard)).set(sum(measured.parked.values()))
         meters.DIFFERENCE.labels(str(shard)).set(comparison.size(found))
         for place, amount in islice(found.items(), TOLD_MAX):
             logger.error(
@@ -60,7 +63,7 @@ class Reconciler:
                 seq=measured.applied_seq,
             )
         self._pause({place.table_id for place in found}, "its chips differ from its escrow")
-        self._pause(measured.parked, "an entry of this table could not be applied to the ledger")
+        self._parked(shard, measured.parked)
         return found
 
     def reservations(self) -> int:
@@ -112,6 +115,10 @@ class Reconciler:
             if sums.difference:
                 found[currency] = sums.difference
         return found
+
+    def _parked(self, shard: int, parked: Mapping[str, int]) -> None:
+        meters.PARKED_NOW.labels(str(shard)).set(sum(parked.values()))
+        self._pause(parked, "an entry of this table could not be applied to the ledger")
 
     def _pause(self, table_ids: Iterable[str], reason: str) -> None:
         for table_id in sorted(table_ids):

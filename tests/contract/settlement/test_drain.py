@@ -2,6 +2,7 @@
 doubled.
 """
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -115,6 +116,26 @@ def test_doubled_triggers_do_the_work_once(fake_room: FakeRoom, peers: Peers) ->
         for each in drains:
             each.result()
     Drain(peers, batch=7).shard(SHARD)
+    check_drained(fake_room, entries)
+
+
+def test_a_drain_that_another_one_overtakes_finds_no_gap(fake_room: FakeRoom, peers: Peers) -> None:
+    entries = [fake_room.tables.write(SHARD) for _ in range(5)]
+    fake_room.away.services.add("history")
+    with pytest.raises(Unavailable):
+        Drain(peers, batch=5).shard(SHARD)
+    fake_room.away.services.clear()
+    entries += [fake_room.tables.write(SHARD) for _ in range(2)]
+    reads = itertools.count(1)
+
+    def overtake(_shard: int, _peer: str) -> None:
+        # The second reading is of what the archive lacks.
+        if next(reads) == 2:
+            entries.extend(fake_room.tables.write(SHARD) for _ in range(9))
+            Drain(peers, batch=5).shard(SHARD)
+
+    fake_room.tables.before_read = overtake
+    Drain(peers, batch=5).shard(SHARD)
     check_drained(fake_room, entries)
 
 

@@ -11,9 +11,11 @@ from doorcard.wallet.v1.wallet_pb2 import (
     Reservation,
     SittingEscrow,
 )
+from structlog.testing import capture_logs
 
 from services.runtime.errors import Unavailable
 from services.runtime.ids import uuid7
+from services.settlement import meters
 from services.settlement.comparison import Place
 from services.settlement.measuring import READINGS_MAX
 from services.settlement.peers import ATTEMPTS, Peers
@@ -63,6 +65,40 @@ def test_a_lasting_difference_pauses_that_table_and_no_other(
     # An operator who resumes it without settling what is wrong sees it paused again.
     reconciler.shard(SHARD)
     assert len({request_id for _, request_id in fake_room.tables.paused}) == 2
+
+
+def test_a_difference_is_counted_and_told_until_it_is_gone(
+    fake_room: FakeRoom, reconciler: Reconciler
+) -> None:
+    difference = meters.DIFFERENCE.labels(str(SHARD))
+    seat(fake_room, TABLES[0], chips=103, escrow=100)
+    seat(fake_room, TABLES[1], chips=49, escrow=50)
+    with capture_logs() as logs:
+        reconciler.shard(SHARD)
+    assert difference._value.get() == 4
+    told = [each for each in logs if each["event"] == "reconciliation_difference"]
+    assert [(each["table"], each["sitting"], each["amount"]) for each in told] == [
+        (TABLES[0], f"s-{TABLES[0]}", 3),
+        (TABLES[1], f"s-{TABLES[1]}", -1),
+    ]
+    fake_room.wallet.escrow[0].amount = 103
+    fake_room.wallet.escrow[1].amount = 49
+    with capture_logs() as logs:
+        assert reconciler.shard(SHARD) == {}
+    assert difference._value.get() == 0
+    assert not logs
+
+
+def test_a_parked_table_is_paused_even_while_its_shard_cannot_be_compared(
+    fake_room: FakeRoom, reconciler: Reconciler
+) -> None:
+    entry = fake_room.tables.write(SHARD).ledger
+    fake_room.wallet.parked[SHARD].append(ParkedEntry(table_id=TABLES[0], content=entry))
+    fake_room.wallet.applied[SHARD] += [entry.entry_id, uuid7()]
+    with pytest.raises(Unavailable, match="NOT_COMPARABLE"):
+        reconciler.shard(SHARD)
+    assert [table for table, _ in fake_room.tables.paused] == [TABLES[0]]
+    assert meters.PARKED_NOW.labels(str(SHARD))._value.get() == 1
 
 
 def test_a_difference_that_passes_or_changes_pauses_nothing(
