@@ -89,14 +89,10 @@ def play_random(hand: Hand, rulebook: Rulebook, dice: random.Random, deck: Deck)
                 hand.act(want.seat, ActionKind.CHECK)
             else:
                 hand.act(want.seat, ActionKind.CALL if legal.call else ActionKind.BRING_IN)
-        elif isinstance(want, Deal):
-            hand.deal([deck[position] for position in want.positions])
-        elif isinstance(want, Rake):
-            hand.rake((0,) * len(want.pots))
-        elif isinstance(want, Showdown):
-            hand.settle(divide(want, rulebook))
-        else:
+        elif want is None:
             return
+        else:
+            answer(hand, want, rulebook, deck)
 
 
 def play_to_showdown(hand: Hand, rulebook: Rulebook, _dice: random.Random, deck: Deck) -> None:
@@ -110,14 +106,20 @@ def play_to_showdown(hand: Hand, rulebook: Rulebook, _dice: random.Random, deck:
                 hand.act(want.seat, ActionKind.CHECK)
             else:
                 hand.act(want.seat, ActionKind.CALL if legal.call else ActionKind.BRING_IN)
-        elif isinstance(want, Deal):
-            hand.deal([deck[position] for position in want.positions])
-        elif isinstance(want, Rake):
-            hand.rake((0,) * len(want.pots))
-        elif isinstance(want, Showdown):
-            hand.settle(divide(want, rulebook))
-        else:
+        elif want is None:
             return
+        else:
+            answer(hand, want, rulebook, deck)
+
+
+def answer(hand: Hand, want: Deal | Rake | Showdown, rulebook: Rulebook, deck: Deck) -> None:
+    """What the hand wants of the house: cards, no rake, the pots divided."""
+    if isinstance(want, Deal):
+        hand.deal([deck[position] for position in want.positions])
+    elif isinstance(want, Rake):
+        hand.rake((0,) * len(want.pots))
+    else:
+        hand.settle(divide(want, rulebook))
 
 
 def their_hands(game: Game, play: Callable[[Any, random.Random], None]) -> Play:

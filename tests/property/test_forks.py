@@ -1,12 +1,10 @@
 """A fork of a hand goes on by itself."""
 
-import random
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.game.hand import Hand, HandSetup
-from tests.property.test_hand import setups, state, step
+from tests.property.test_hand import setups, state, step, under_way
 
 
 @settings(max_examples=60, deadline=None)
@@ -14,12 +12,7 @@ from tests.property.test_hand import setups, state, step
 def test_a_fork_is_in_the_same_state_and_leaves_the_hand_as_it_is(
     setup: HandSetup, seed: int, steps: int
 ) -> None:
-    rng = random.Random(seed)
-    hand = Hand(setup)
-    hand.start()
-    for _ in range(steps):
-        if not hand.over:
-            step(hand, rng, 0.03)
+    hand, rng = under_way(setup, seed, steps, 0.03)
     before = state(hand)
     fork = hand.fork()
     assert state(fork) == before

@@ -84,6 +84,17 @@ def step(hand: Hand, rng: random.Random, rare: float) -> None:
         finish(hand)
 
 
+def under_way(setup: HandSetup, seed: int, steps: int, rare: float) -> tuple[Hand, random.Random]:
+    """A hand after so many inputs, or at its end, and the generator that chose them."""
+    rng = random.Random(seed)
+    hand = Hand(setup)
+    hand.start()
+    for _ in range(steps):
+        if not hand.over:
+            step(hand, rng, rare)
+    return hand, rng
+
+
 def state(thing: Any) -> Any:
     """All that an object of the game consists of."""
     if isinstance(thing, list | tuple):
@@ -162,12 +173,7 @@ def test_the_inputs_lead_to_the_same_state_again_at_any_place(
 def test_what_is_offered_is_accepted_and_everything_else_refused(
     setup: HandSetup, seed: int, steps: int
 ) -> None:
-    rng = random.Random(seed)
-    hand = Hand(setup)
-    hand.start()
-    for _ in range(steps):
-        if not hand.over:
-            step(hand, rng, 0.02)
+    hand, rng = under_way(setup, seed, steps, 0.02)
     while not hand.over and not isinstance(hand.want, Act):
         step(hand, rng, 0)
     want = hand.want
