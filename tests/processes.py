@@ -16,11 +16,12 @@ POLL_S = 0.02
 class ServiceProcess:
     """`python -m services.<name>` on free ports, believing the room's tokens.
 
-    variables: its environment without the prefix, besides what every service needs.
+    variables: its environment without the prefix, besides what every service needs. label: tells
+    it from others of the same service.
     """
 
-    def __init__(self, room: Room, name: str, **variables: str) -> None:
-        self._ready_file: Path = room.folder / f"{name}.ready.json"
+    def __init__(self, room: Room, name: str, *, label: str = "", **variables: str) -> None:
+        self._ready_file: Path = room.folder / f"{name}{label}.ready.json"
         self._ready_file.unlink(missing_ok=True)
         own = {
             "LISTEN": "127.0.0.1:0",

@@ -49,6 +49,8 @@ class Sight:
     renewed: Counter[str] = field(default_factory=Counter)
     turn: table_pb2.Turn | None = None
     acted: tuple[str, int] = ("", 0)
+    timed_out: int = 0
+    voided: int = 0
 
 
 class Player:
@@ -61,6 +63,7 @@ class Player:
         self.think_s = 0.0
         self.changed = asyncio.Event()
         self._acting: set[asyncio.Task[None]] = set()
+        self._failure: Exception | None = None
 
     async def sit(self, table_id: str, seat: int, player_id: str = "") -> None:
         """Follow a table where he has a seat."""
@@ -69,16 +72,22 @@ class Player:
 
     async def run(self) -> None:
         """See and act until cancelled."""
-        async for frame in self.play:
-            for player_id in frame.player_ids or ("",):
-                if (frame.table_id, player_id) in self.sights:
-                    self._see(frame, player_id)
+        try:
+            async for frame in self.play:
+                for player_id in frame.player_ids or ("",):
+                    if (frame.table_id, player_id) in self.sights:
+                        self._see(frame, player_id)
+                self.changed.set()
+        except Exception as failure:
+            self._failure = failure
             self.changed.set()
 
     async def until(self, done: Callable[[], bool], timeout_s: float = 30.0) -> None:
         """Wait until something was shown."""
         async with asyncio.timeout(timeout_s):
             while not done():
+                if self._failure is not None:
+                    raise self._failure
                 self.changed.clear()
                 await self.changed.wait()
 
@@ -116,6 +125,9 @@ class Player:
             sight.turn = event.turn
             if event.turn.renewed:
                 sight.renewed[event.turn.renewed] += 1
+        elif kind == "hand":
+            sight.timed_out += event.hand.HasField("timed_out")
+            sight.voided += bool(event.hand.ended)
         elif kind == "hand_ended":
             sight.ended.append(event.hand_ended)
             sight.turn = None
