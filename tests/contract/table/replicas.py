@@ -232,6 +232,10 @@ class Seated:
                 for frame in message.frames:
                     self.take(frame)
 
+    async def until_version(self, version: int) -> None:
+        """Read until a version has come."""
+        await self.until(lambda: self.version >= version)
+
     async def until_turn(self, hand_id: str, turn: int) -> None:
         """Read until this decision of this hand is the present one."""
         await self.until(
