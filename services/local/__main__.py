@@ -30,7 +30,7 @@ from services.local.rules import rules_app
 from services.local.secrets import secrets_command
 from services.local.settlement_command import settlement_app
 from services.local.supervisor import StartFailedError
-from services.local.tables_command import tables_command
+from services.local.tables_admin import tables_app
 from services.local.top import top_command
 from services.runtime.errors import DoorcardError
 from services.runtime.roles import Role
@@ -65,9 +65,9 @@ app.command("secrets")(secrets_command)
 app.command("doctor")(doctor_command)
 app.command("logs")(logs_command)
 app.command("top")(top_command)
-app.command("tables")(tables_command)
 app.command("players")(players_command)
 app.add_typer(rules_app, name="rules")
+app.add_typer(tables_app, name="tables")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(settlement_app, name="settlement")
 

@@ -28,6 +28,7 @@ class State(StrEnum):
 
 
 def tables_command(
+    context: typer.Context,
     game: Annotated[
         list[Game] | None, typer.Option(help="Only this game; may be given more than once.")
     ] = None,
@@ -50,6 +51,8 @@ def tables_command(
 
     Exit status: 0, or 2 when the tables could not be asked.
     """
+    if context.invoked_subcommand is not None:
+        return
     wanted = table_pb2.LobbyFilter(
         games=[game_pb2.Game.Value(f"GAME_{each.name}") for each in game or ()],
         rulebook=rulebook,

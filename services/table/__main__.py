@@ -35,6 +35,7 @@ from services.table.moves import Moves
 from services.table.operators import Operators
 from services.table.outbox import Outbox
 from services.table.ownership import Ownership
+from services.table.remarks import ReopenedShards
 from services.table.reopening import Reopening
 from services.table.routing import Routing
 from services.table.seat_server import SeatServer
@@ -85,7 +86,8 @@ class Replica:
         self.ownership = Ownership(self.id, settings.shards)
         self.store.heart.changed = self._replicas_changed
         self.shards = Shards(self.store, wallet)
-        self.reopening = Reopening(self.store, wallet)
+        self.reopened = ReopenedShards(self.store)
+        self.reopening = Reopening(self.store, wallet, record=self.reopened.told)
         self._wallet_checked = False
         self.outbox = Outbox(self.store, undrained_max_ms=settings.undrained_max_ms)
         self.tables = Tables(
@@ -152,6 +154,7 @@ class Replica:
             StoreGauges(self.store).run,
             Failovers(self.store, self.tables.compare).run,
             self.reopening.run,
+            self.reopened.run,
             self.check_wallet,
         )
 

@@ -32,6 +32,8 @@ class Caller:
 
     room: Room
     stub: "history_pb2_grpc.HistoryServiceAsyncStub"
+    address: str
+    """host:port."""
 
     async def __call__(
         self, method: str, request: Any, who: str = "anna", roles: Sequence[str] = (), **more: Any
@@ -91,6 +93,7 @@ def archive(room: Room, archive_url: str) -> Start:
             serving(settings, register, on_stop=database.close) as running,
             aio.insecure_channel(running.address) as channel,
         ):
-            yield Caller(room, history_pb2_grpc.HistoryServiceStub(channel))
+            stub = history_pb2_grpc.HistoryServiceStub(channel)
+            yield Caller(room, stub, running.address)
 
     return start

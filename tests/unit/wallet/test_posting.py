@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from services.wallet.entries import CashOut, Commit, Entry, Hand, Release, State
+from services.wallet.entries import CashOut, Commit, Entry, Hand, Note, Release, State
 from services.wallet.posting import Account, HouseAccounts, Posting, Reservation
 
 TABLES = ("table-1", "table-2")
@@ -34,7 +34,9 @@ def posting() -> Posting:
     return Posting(accounts, reservations, houses, set(), count(0))
 
 
-def entry(work: Hand | Commit | Release | CashOut, table: str, currency: str = "EUR") -> Entry:
+def entry(
+    work: Hand | Commit | Release | CashOut | Note, table: str, currency: str = "EUR"
+) -> Entry:
     return Entry(1, str(uuid4()), "", table, currency, work, bytes)
 
 
@@ -104,6 +106,15 @@ def test_each_entry_is_posted_or_parked_and_what_follows_a_parked_one_is_parked(
         of_table = [each.entry_id for each in batch if each.table_id == table]
         first = next((n for n, each in enumerate(of_table) if each in parked), len(of_table))
         assert [each for each in parked if each in of_table] == of_table[first:]
+
+
+def test_a_note_moves_nothing_and_waits_behind_nothing() -> None:
+    made = posting()
+    made.parked_tables.add(TABLES[0])
+    made.post_all([entry(Note(), TABLES[0]), entry(Note(), TABLES[1], "XXX")])
+    assert not made.parked
+    assert made.rows == 0
+    assert made.parked_tables == {TABLES[0]}
 
 
 def test_the_last_line_of_a_hand_is_the_rake_and_balances_follow_the_order() -> None:
