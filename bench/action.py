@@ -1,5 +1,5 @@
-"""What an action costs: players on `Play` streams of their own, six at a table who all see it, and
-every action committed to a Valkey that syncs each write.
+"""What an action costs: players on `Play` streams of their own or all on those of a few gateways,
+six at a table who all see it, and every action committed to a Valkey that syncs each write.
 
 The table service is the real process, as are shuffler and showdown; the wallet keeps reservations
 in memory (`bench.stage.wallet`). CPU is that of the table service's processes alone, and holds
@@ -20,6 +20,7 @@ from redis.asyncio import Redis
 from bench.row import Row, as_they_come, at_most, beside
 from bench.stage.bare import BareTables
 from bench.stage.cpu import cpu_s
+from bench.stage.gateways import open_gateway_tables
 from bench.stage.pace import Pace
 from bench.stage.players import SEATS, Door, PlayedTable, hold_open, open_tables
 from bench.stage.processes import Room, Server, Stage
@@ -39,6 +40,8 @@ UNLOADED: Final = 200
 BUSY_ROOM: Final = 15_000
 """Actions a second of the largest room ever counted."""
 CORES_MAX: Final = 6
+GATEWAYS: Final = 2
+GATEWAY_TABLES: Final = 200
 MANY_TABLES: Final = 1_000
 CONTENDED_TABLES: Final = 20
 SHORT_ROUNDS: Final = 3
@@ -49,6 +52,7 @@ US: Final = 1_000_000
 MS: Final = 1_000
 
 ACTION_TIMES: Final = 1.1
+GATEWAY_TIMES: Final = 0.4
 P99_TIMES: Final = 5
 BLOB_BYTES_MAX: Final = 2048
 CONFLICT_TIMES: Final = 2.5
@@ -64,8 +68,11 @@ def rows() -> Iterator[Row]:
 async def _measured() -> AsyncGenerator[Row]:
     async with Stage() as stage:
         room = await stage.room("small")
-        async with _playing(stage, [room.first], TABLES) as played:
-            async for row in _seat_streams(stage, room, played):
+        async with (
+            _playing(stage, [room.first], TABLES) as played,
+            _through_gateways(stage, room.first) as through,
+        ):
+            async for row in _streams(stage, room, played, through):
                 yield row
             yield await _many_tables(stage, room, played)
         yield await _conflicts(stage, room)
@@ -97,6 +104,20 @@ async def _playing(
             await table.close()
         for door in doors:
             await door.close()
+
+
+@asynccontextmanager
+async def _through_gateways(stage: Stage, server: Server) -> AsyncGenerator[Pace]:
+    """As `_playing`, with all players on the streams of gateways."""
+    door, pace = Door(server.address, stage.keys.signer), Pace()
+    gateways, _ = await open_gateway_tables(pace, door, GATEWAYS, GATEWAY_TABLES, SEED)
+    try:
+        await pace.flat_out(WARM_S)
+        yield pace
+    finally:
+        for gateway in gateways:
+            await gateway.close()
+        await door.close()
 
 
 @dataclass(slots=True)
@@ -132,8 +153,10 @@ class Spent:
         return statistics.median(mine / other for mine, other in pairs)
 
 
-async def _seat_streams(stage: Stage, room: Room, played: Played) -> AsyncGenerator[Row]:
-    """CPU at saturation, latency at half of it, the size of what is stored."""
+async def _streams(stage: Stage, room: Room, played: Played, through: Pace) -> AsyncGenerator[Row]:
+    """CPU at saturation through both kinds of streams, latency at half of it, the size of what is
+    stored.
+    """
     sizes = await _sizes(room, played)
     server = await stage.floor(
         room, blob_bytes=sizes.blob, event_bytes=sizes.event, push_bytes=sizes.push
@@ -141,16 +164,20 @@ async def _seat_streams(stage: Stage, room: Room, played: Played) -> AsyncGenera
     bare, floor_pace = BareTables(server.address), Pace()
     await bare.open(floor_pace, TABLES, sizes.action)
     await floor_pace.flat_out(1.0)
-    ours, floor = Spent(), Spent()
+    ours, floor, gateways = Spent(), Spent(), Spent()
     largest = sizes.blob_max
     for _ in range(ROUNDS):
         await ours.round(played.pace, [room.first])
         await floor.round(floor_pace, [server])
+        await gateways.round(through, [room.first])
         largest = max(largest, (await _sizes(room, played)).blob_max)
     await bare.close()
     times = ours.times(floor)
     yield at_most("action_seat_streams", ours.us, "us CPU", floor.us, times, ACTION_TIMES)
     yield beside("action_rate_at_saturation", ours.rate, "actions/s", floor.rate)
+    times = gateways.times(floor)
+    yield at_most("action_gateway_streams", gateways.us, "us CPU", floor.us, times, GATEWAY_TIMES)
+    yield beside("action_rate_through_gateways", gateways.rate, "actions/s", floor.rate)
     unloaded_ms = statistics.median(await played.pace.one_by_one(UNLOADED)) * MS
     took_s = await played.pace.at_rate(ours.rate / 2, RATE_S)
     p50_ms, p99_ms = (statistics.quantiles(took_s, n=100)[at - 1] * MS for at in (50, 99))
@@ -159,7 +186,7 @@ async def _seat_streams(stage: Stage, room: Room, played: Played) -> AsyncGenera
         "action_p99_at_half_rate", p99_ms, "ms", unloaded_ms, p99_ms / unloaded_ms, P99_TIMES
     )
     yield _within("action_blob_bytes", largest, "bytes", BLOB_BYTES_MAX)
-    cores, bare_cores = (BUSY_ROOM * spent.us / US for spent in (ours, floor))
+    cores, bare_cores = (BUSY_ROOM * spent.us / US for spent in (gateways, floor))
     row = beside("room_cores", cores, "cores", bare_cores)
     yield Row({**row, "budget": f"<= {CORES_MAX} cores", "ok": cores <= CORES_MAX})
 

@@ -60,6 +60,14 @@ class Door:
         method: Any = channel.stream_stream("/doorcard.table.v1.TableService/Play")
         return method(metadata=self.metadata(player_id))
 
+    def play_for_all(self, name: str) -> Any:
+        """A gateway's stream of raw bytes, for every player."""
+        token = self._signer.mint(name, [Role.SERVICE], TOKEN_S, act_for=["*"])
+        channel = self._channels[self._streams % CONNECTIONS]
+        self._streams += 1
+        method: Any = channel.stream_stream("/doorcard.table.v1.TableService/Play")
+        return method(metadata=(("authorization", f"Bearer {token}"),))
+
     async def create(self, seats: int) -> str:
         """A table with a long clock and no pause between hands; its id."""
         request = table_pb2.CreateTableRequest(
@@ -122,7 +130,7 @@ class PlayedTable:
         players = [f"{self.table_id[:8]}-{number}" for number in range(SEATS)]
         for number, player_id in enumerate(players):
             call = self._door(number).play(player_id)
-            await call.write(_message(self.table_id, "join", join=table_pb2.JoinTable()))
+            await call.write(message_of(self.table_id, "join", join=table_pb2.JoinTable()))
             self._calls.append(call)
             self._reading.append(asyncio.create_task(self._read(number, call)))
         for number, player_id in enumerate(players):
@@ -146,9 +154,12 @@ class PlayedTable:
         action = table_pb2.PlayAction(
             hand_id=self._hand_id, turn=turn.turn, action=_chosen(turn.legal, self._dice.random())
         )
-        message = _message(self.table_id, self._request_id, act=action)
+        await self._write(turn.seat, action)
+
+    async def _write(self, seat: int, act: table_pb2.PlayAction) -> None:
+        message = message_of(self.table_id, self._request_id, act=act)
         self.bytes_sent += len(message)
-        await self._calls[turn.seat].write(message)
+        await self._calls[seat].write(message)
 
     async def _read(self, number: int, call: Any) -> None:
         while (message := await call.read()) is not grpc.aio.EOF:
@@ -156,9 +167,12 @@ class PlayedTable:
             if number in (LEADER, self._acting):
                 for frame in table_pb2.PlayResponse.FromString(message).frames:
                     self._see(number, frame)
-                if self._turn is not None and self._acting == NOBODY and not self._offered:
-                    self._offered = True
-                    self._pace.turned(self)
+                self._offer()
+
+    def _offer(self) -> None:
+        if self._turn is not None and self._acting == NOBODY and not self._offered:
+            self._offered = True
+            self._pace.turned(self)
 
     def _see(self, number: int, frame: table_pb2.PlayResponseFrame) -> None:
         kind = frame.WhichOneof("frame")
@@ -210,7 +224,7 @@ async def hold_open(door: Door, count: int) -> None:
         )
         call = door.play(f"watcher-{start}")
         for table_id in table_ids:
-            await call.write(_message(table_id, "join", join=table_pb2.JoinTable()))
+            await call.write(message_of(table_id, "join", join=table_pb2.JoinTable()))
         door.held.append(asyncio.create_task(_read_on(call)))
 
 
@@ -226,7 +240,8 @@ async def _read_on(call: Any) -> None:
         pass
 
 
-def _message(table_id: str, request_id: str, **what: Any) -> bytes:
+def message_of(table_id: str, request_id: str, **what: Any) -> bytes:
+    """A message with one frame."""
     frame = table_pb2.PlayRequestFrame(request_id=request_id, table_id=table_id, **what)
     return table_pb2.PlayRequest(frames=[frame]).SerializeToString()
 
