@@ -228,6 +228,7 @@ def summary(table: Table) -> table_pb2.TableSummary:
         state=table_pb2.TableState.ValueType(table.state),
         players=len(table.blob.seats),
         hands=table.blob.hands,
+        waiting=len(waiting(table)),
     )
 
 
