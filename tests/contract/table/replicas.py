@@ -24,7 +24,7 @@ from services.shuffler.receipts import ReceiptKeys
 from services.shuffler.server import ShufflerServicer
 from services.table.__main__ import Replica
 from services.table.settings import TableSettings
-from tests import valkey
+from tests import valkey, valkey_cluster
 from tests.conftest import Room
 from tests.unit.table.rooms import FakeShowdown, FakeWallet
 
@@ -83,7 +83,7 @@ class Cluster:
     room: Room
     wallet: WalletServer
     addresses: dict[str, str]
-    server: valkey.Valkey
+    server: valkey.Valkey | valkey_cluster.ValkeyCluster
     stack: AsyncExitStack
     keys: SealKeys = field(default_factory=lambda: SealKeys("test", {"k1": new_key()}))
     replicas: list[Replica] = field(default_factory=list)
@@ -157,7 +157,7 @@ class Cluster:
 @asynccontextmanager
 async def cluster(
     room: Room,
-    server: valkey.Valkey,
+    server: valkey.Valkey | valkey_cluster.ValkeyCluster,
     shuffler: ShufflerServicer | None = None,
     **elsewhere: str,
 ) -> AsyncIterator[Cluster]:

@@ -78,7 +78,7 @@ async def room_of(
         channel = connect(seeds[0], ServiceSettings())
         stack.push_async_callback(channel.close)
         stub = table_pb2_grpc.TableServiceStub(channel)
-        tables.stub = lambda _at=0: stub  # type: ignore[method-assign]
+        tables.stub = lambda at=0: stub  # type: ignore[method-assign]
         table_ids = [await tables.create(action_ms=6_000) for _ in range(table_count)]
         players = []
         for name in PLAYERS:

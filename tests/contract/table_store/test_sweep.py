@@ -3,7 +3,10 @@
 import asyncio
 from collections import Counter
 
+import pytest
+
 from services.runtime.errors import Internal
+from services.table import sweep as sweep_module
 from services.table.store import LEASE_MS
 from services.table.sweep import Sweep
 from tests.contract.table_store.stores import OpenStore, change, committed
@@ -117,3 +120,30 @@ async def test_a_running_sweep_ticks_and_ends_when_it_is_cancelled(open_store: O
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         assert running.cancelled()
+
+
+async def test_a_replica_leaves_the_shards_of_others_alone_unless_they_are_late(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_module, "OTHERS_EVERY_S", 0.0)
+    async with open_store() as store:
+        now = store.now_ms()
+        ids = [f"t{number}" for number in range(40)]
+        for number, table_id in enumerate(ids):
+            overdue_ms = 5000 if number % 2 else 0
+            made = change(None, b"x", table_id=table_id, deadline_ms=now - overdue_ms)
+            await committed(store, made)
+        ticked: set[str] = set()
+
+        async def tick(table_id: str) -> None:
+            ticked.add(table_id)
+
+        sweep = Sweep(store, tick, owns=lambda shard: shard == 0)
+        # What is due only now must not become late while this runs.
+        monkeypatch.setattr(sweep_module, "LATE_MS", 4000)
+        await sweep.once()
+        await sweep.stop()
+        late = {table_id for number, table_id in enumerate(ids) if number % 2}
+        own = {table_id for table_id in ids if store.shard_of(table_id) == 0}
+        assert own - late
+        assert ticked == late | own
