@@ -112,39 +112,32 @@ class Betting:
 
         self.fresh: list[int] = [UNASKED] * n
         """`answered` at the beginning of a round."""
-        self._nobody_acted()
-        self.size: int = self.small
-        self.two_sizes: bool = False
-        """Fourth street with an open pair, and no big wager yet."""
-        self.third: bool = False
-        self.began_two: bool = False
-        self.duty_step: Step | None = None
-        """The step before the bring-in, as long as nobody is short."""
-        self.shallowest: int = 0
-        """The least that a player who can act has at the beginning of the round."""
-        self.step: Step | None = None
-        """Where the round is, as long as nobody is short."""
+        self.begin(3, two_sizes=False)
 
     # Rounds
 
     def begin(self, street: int, two_sizes: bool) -> None:
         """A new round; with `two_sizes` the size is the small bet until someone bets big."""
         self._nobody_acted()
-        self.third = street == 3
-        self.two_sizes = two_sizes
-        self.began_two = self.standing_count == 2
+        self.third: bool = street == 3
+        self.two_sizes: bool = two_sizes
+        """Fourth street with an open pair, and no big wager yet."""
+        self.began_two: bool = self.standing_count == 2
         lifted = self.began_two and (self.lifted_in_two or self.lifted_when_began_two)
         rounds = self.lifted_rounds if lifted else self.rounds
-        self.size = self.big if street > 4 else self.small
+        self.size: int = self.big if street > 4 else self.small
+        self.shallowest: int = min(self.stack)
+        """The least that a player who can act has at the beginning of the round."""
+        self.step: Step | None = None
+        """Where the round is, as long as nobody is short."""
         step = rounds.two_sizes if two_sizes else rounds.streets[street]
         if self.active_count < 2:
-            self.step = None
             return
-        self.shallowest = min(self.stack)
         if self.shallowest <= step.most:
             # Those who cannot act any more are short for nobody.
             self.shallowest = min([s for s, active in zip(self.stack, self.active) if active])
-        self.step = step if step.most < self.shallowest else None
+        if step.most < self.shallowest:
+            self.step = step
 
     def _nobody_acted(self) -> None:
         """What the players did in a round, before they do."""
@@ -163,6 +156,8 @@ class Betting:
         """A player who has put in `to`, so that others can be asked for it."""
         self.duty: int = NOBODY
         """Who is to bring in, while nobody has."""
+        self.duty_step: Step | None = None
+        """The step before the bring-in, as long as nobody is short."""
         self.bring_in_card: int = NOBODY
         """Who holds the card that brings in; he alone may not fold."""
         self.first: int = NOBODY
