@@ -107,20 +107,20 @@ def state_name(value: str) -> str:
 
 
 def _table(found: list[dict[str, Any]]) -> Table:
-    shown = Table("table", "name", "game", "stake", "state", box=None)
-    for column in ("players", "waiting", "hands", "hands/h", "average pot"):
+    shown = Table("name", "game", "stake", "state", box=None)
+    for column in ("players", "hands"):
         shown.add_column(column, justify="right")
+    # Ids are for copying: whole, whatever else has to wrap.
+    shown.add_column("table", no_wrap=True)
     for each in found:
+        waiting = f" +{each['waiting']}" if each["waiting"] else ""
         shown.add_row(
-            each["table"],
             each["name"],
             f"{each['game']} ({each['rulebook']})",
             f"{each['stake']} {each['currency']}",
             each["state"],
-            f"{each['players']}/{each['seats']}",
-            str(each["waiting"]),
+            f"{each['players']}/{each['seats']}{waiting}",
             str(each["hands"]),
-            str(each["hands_per_hour"]),
-            str(each["average_pot"]),
+            each["table"],
         )
     return shown
