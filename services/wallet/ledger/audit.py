@@ -7,7 +7,7 @@ audited in a time that does not grow with the ledger.
 from typing import Final, NamedTuple
 
 from services.runtime.postgres import Connection, Database
-from services.wallet.ledger.seals import SIDES
+from services.wallet.ledger.seals import UNSEALED_SIDES
 
 ACCOUNTS_MAX: Final = 2_000
 """In one stretch."""
@@ -82,11 +82,7 @@ async def _keep(connection: Connection, after: int, found: Stretch) -> None:
 
 
 _STRETCH: Final = f"""
-WITH head AS (
-    SELECT coalesce(max(last_entry), -9223372036854775808) AS entry
-    FROM (SELECT last_entry FROM seals ORDER BY number DESC LIMIT 1) newest
-),
-{SIDES.format(range="entry > (SELECT entry FROM head)")},
+WITH {UNSEALED_SIDES},
 unsealed AS (SELECT account, sum(amount) AS amount FROM sides GROUP BY account),
 reserved AS (
     SELECT player, sum(amount) AS amount FROM reservations WHERE state = 1 GROUP BY player

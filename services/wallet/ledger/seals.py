@@ -241,6 +241,18 @@ sides AS (
 """
 """Every transfer in a range twice: what the one account gained and the other lost."""
 
+UNSEALED_SIDES: Final = f"""
+head AS (
+    SELECT coalesce(max(last_entry), -9223372036854775808) AS entry
+    FROM (SELECT last_entry FROM seals ORDER BY number DESC LIMIT 1) newest
+),
+{SIDES.format(range="entry > (SELECT entry FROM head) AND entry <= 9223372036854775807")}
+"""  # noqa: S608 (constants only)
+"""Those after the last seal. The upper bound is always true; but of a range with two ends
+PostgreSQL expects 1 row in 200, of one whose only end it does not know 1 in 3, and then it may read
+a long ledger whole instead of by its index.
+"""
+
 PURPOSE: Final = (
     "CASE WHEN a.purpose = 'house' AND a.owner LIKE 'adjustments-%%' THEN 'adjustments'"
     " ELSE coalesce(a.purpose, '') END"

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from psycopg.rows import class_row
 
 from services.runtime.postgres import Connection, Database
-from services.wallet.ledger.seals import PURPOSE, SIDES
+from services.wallet.ledger.seals import PURPOSE, UNSEALED_SIDES
 
 SCAN_MS: Final = 60_000
 """A recount reads every transfer."""
@@ -81,11 +81,7 @@ SELECT currency FROM found WHERE currency IS NOT NULL
 """From one to the next by the index, however many accounts there are."""
 
 _FROM_SUMS: Final = f"""
-WITH head AS (
-    SELECT coalesce(max(last_entry), -9223372036854775808) AS entry
-    FROM (SELECT last_entry FROM seals ORDER BY number DESC LIMIT 1) newest
-),
-{SIDES.format(range="entry > (SELECT entry FROM head)")},
+WITH {UNSEALED_SIDES},
 sums AS (
     SELECT currency, purpose, balance FROM sealed_sums
     UNION ALL

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from typing import Any
 
 import psycopg
@@ -10,7 +11,7 @@ from doorcard.wallet.v1 import wallet_pb2 as pb
 
 from services.runtime.errors import InvalidArgument, PermissionDenied
 from services.wallet import upkeep
-from services.wallet.ledger import audit, seals, verify
+from services.wallet.ledger import audit, seals, totals, verify
 from tests.contract.wallet.conftest import Outbox, Start, Wallet, refused, seat, two_seats
 
 CHANGED, MISSING, ADDED, REORDERED, SEAL, BALANCE = (
@@ -72,6 +73,27 @@ async def test_a_ledger_at_rest_waits_for_no_seal_whatever_numbers_were_drawn(
         wallet.sql("SELECT nextval('journal_id_seq')")
         await wallet.upkeep(rounds=3)
         assert upkeep.UNSEALED._value.get() == 0
+
+
+@pytest.mark.parametrize("query", [totals._FROM_SUMS, audit._STRETCH], ids=["sums", "audit"])
+async def test_of_a_long_ledger_only_a_small_part_is_expected_to_be_unsealed(
+    start: Start, query: str
+) -> None:
+    async with start() as wallet:
+        await wallet.deposit("carl", 1)
+        wallet.sql(
+            "INSERT INTO transfers (entry, line, debit, credit, amount, kind)"
+            " SELECT 1000 + n, 0, 1, 2, 1, 5 FROM generate_series(1, 50000) n"
+        )
+        with psycopg.connect(wallet.url, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE transfers")
+            arguments = {"currency": "EUR", "after": 0, "limit": 10}
+            plan = connection.execute(f"EXPLAIN {query}".encode(), arguments).fetchall()
+        scans = [line for (line,) in plan if " on transfers" in line]
+        expected = [int(re.findall(r"rows=(\d+)", line)[0]) for line in scans]
+        # Of 50,000; with a third of them it may choose to read everything.
+        assert len(expected) == 2
+        assert max(expected) < 500
 
 
 TAMPERED: dict[str, tuple[list[str], list[tuple[int, str]]]] = {
