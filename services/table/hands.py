@@ -351,9 +351,10 @@ async def _go_on(draft: Draft, before: Want | None, *, ticking: bool) -> None:
     clock.decided(draft, before)
     while not (hand.over or draft.go_on or hand.want is None):
         if isinstance(hand.want, Act):
-            if options.act_beforehand(draft, hand):
-                continue
-            break
+            if not options.act_beforehand(draft, hand):
+                break
+            clock.decided(draft, before)
+            continue
         service = _SERVICES[type(hand.want)]
         try:
             await wants.answer(draft, hand, hand.want)

@@ -16,6 +16,7 @@ from services.table import views
 from services.table.allowances import Use
 from services.table.clock import BANKS, DEPLOY, OUTAGE, RECONNECTED, RENEWED, RESUMED
 from services.table.hands import TIMEOUTS, Order
+from services.table.options import CALL_ANY, Wish
 from services.table.state import RunningHand, Seat, SeatStatus, Stage
 from services.table.turn_times import GRACE_MS, OVERDUE_MS, RENEWALS_MAX
 from tests.unit.table.rooms import FakeRoom, passive
@@ -74,6 +75,30 @@ async def disconnect(room: FakeRoom, player_id: str) -> None:
 def deadlines(room: FakeRoom) -> int:
     """When the sweep looks next."""
     return room.store.deadlines[room.table_id]
+
+
+@pytest.mark.parametrize("rulebook", ["triopoker", "eight-or-better", "modern", "interpoker"])
+async def test_every_event_that_asks_for_an_action_has_its_deadline(rulebook: str) -> None:
+    room = await playing(rulebook, "anna", "ben", "carla")
+    for hand in range(6):
+        seen = room.table.version
+        while room.table.hand is not None:
+            _, want, _ = room.to_act()
+            if room.rng.random() < 0.2:
+                await tick(room, deadlines(room))
+            else:
+                room.store.ms += 3_600
+                await room.act(*room.choose(want))
+            if room.table.clock_runs:
+                last = turns(room, seen)[-1]
+                assert last == snapshot(room).hand.turn, hand
+                assert last.deadline.ToMilliseconds() == room.table.blob.due_ms > room.store.ms
+        assert all(turn.HasField("deadline") for turn in turns(room, seen))
+        for player in ("anna", "ben", "carla"):
+            await room.tables.sit_back(room.table_id, player)
+        if len(room.table.ready()) < 2:
+            break
+        await room.start_hand()
 
 
 # Countdown and reconnection
@@ -253,6 +278,28 @@ async def test_what_a_decision_used_of_the_bank_is_taken_off_and_told() -> None:
     assert room.table.blob.due_ms == room.store.ms + 15_000
     other, _, _ = room.to_act()
     assert seat_of(room, other).bank_used_ms == 0
+
+
+async def test_an_action_chosen_in_the_bank_is_charged_like_any_other() -> None:
+    room = await playing("modern")
+    await room.act()
+    player, _, hand_id = room.to_act()
+    await tick(room, room.table.blob.due_ms)
+    room.store.ms += 12_000
+    wish = Wish(
+        player,
+        room.request_id(),
+        auto_ante=True,
+        show_beaten=False,
+        sit_out_next=False,
+        confirm_ante=False,
+        kind=CALL_ANY,
+        hand_id=hand_id,
+        street=3,
+    )
+    await room.tables.set_options(room.table_id, wish, monotonic_s())
+    assert 12_000 - BY_MS <= seat_of(room, player).bank_used_ms <= 12_000
+    assert running(room).stage is Stage.SILENT
 
 
 @pytest.mark.parametrize("late_ms", [0, GRACE_MS])
