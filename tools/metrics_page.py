@@ -35,6 +35,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "implementation": ("of Python", "CPython"),
     "kind": ("which of the few kinds that the metric names", "[a-z_]{1,24}"),
     "le": ("upper bound of a bucket", r"[0-9.e+]{1,12}|\+Inf"),
+    "limit": ("kind and scope of a rate limit", r"[a-z]{1,8}\.(player|address|table)"),
     "major": ("of Python's version", "[0-9]+"),
     "minor": ("of Python's version", "[0-9]+"),
     "operation": ("what was asked of it", "[a-z_]{1,24}"),
