@@ -29,14 +29,15 @@ class Bounds(NamedTuple):
 def bounds(table: Table, player_id: str, now_ms: int) -> Bounds:
     """What the player may sit down with now.
 
-    Who comes from another table brings what he left that with, whatever the stake says. Who left
-    this one with more than the least buy-in brings that back, also where it is more than the most
-    (ours): otherwise leaving would be a way to take chips off the table. Where stacks are equal all
-    begin with the same.
+    Who comes from another table brings what he left that with, whatever the stake says; 0 while
+    that is not known. Who left this one with more than the least buy-in brings that back, also
+    where it is more than the most (ours): otherwise leaving would be a way to take chips off the
+    table. Where stacks are equal all begin with the same.
     """
     kept = offer_of(table, player_id)
-    if kept is not None and kept.brings > 0:
-        return Bounds(kept.brings, kept.brings)
+    if kept is not None and kept.brings != ANYTHING:
+        amount = max(kept.brings, 0)
+        return Bounds(amount, amount)
     least, most = table.stake.buy_in_min, table.stake.buy_in_max
     left = _left(table, player_id, now_ms)
     if left is None:

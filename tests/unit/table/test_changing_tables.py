@@ -91,6 +91,7 @@ async def test_in_a_hand_he_plays_it_out_and_brings_what_he_has_then() -> None:
     await room.start_hand()
     changed = await tables.change("anna")
     assert not changed.left
+    assert (changed.offer.buy_in_min, changed.offer.buy_in_max) == (0, 0)
     hand = room.table.hand
     assert hand is not None
     assert room.table.seat_of("anna") not in hand.folded
