@@ -75,7 +75,7 @@ _pack = msgspec.msgpack.Encoder().encode
 
 @dataclass(slots=True)
 class Account:
-    """What a reopening did, for the record. A replica knows of its own part."""
+    """What became of a shard that was rebuilt, for the record."""
 
     shard: int
     epoch: int
@@ -86,10 +86,18 @@ class Account:
     void_hands: list[str] = field(default_factory=list)
     seats_kept: int = 0
     seats_freed: int = 0
+    """By this replica."""
     paid_back: int = 0
-    """Sittings."""
+    """Sittings whose escrow this replica had paid back."""
     held: int = 0
     """Sittings whose escrow waits, because their tables have parked entries."""
+
+    def add(self, blob: Blob) -> None:
+        """A table as it was made anew, by whichever replica."""
+        self.tables += 1
+        self.seats_kept += len(blob.seats)
+        if blob.rebuilt is not None and blob.rebuilt.hand_id:
+            self.void_hands.append(blob.rebuilt.hand_id)
 
 
 def log_account(account: Account) -> None:
@@ -254,7 +262,10 @@ class Reopening:
             attempts=WALLET_ATTEMPTS,
         )
         if answer.progress.epoch != epoch or answer.progress.applied_seq:
-            await self._store.close_shard(shard, "EPOCH_DIFFERS", epoch=epoch)
+            found = await self._store.shard(shard)
+            if (found.state, found.epoch) == (ShardState.REBUILDING, epoch):
+                # The ledger has gone on, so this state of the shard is one that came back.
+                await self._store.close_shard(shard, "EPOCH_DIFFERS", epoch=epoch)
             raise ShardMoved
         account = Account(shard, epoch, reason)
         posted = Posted(
@@ -280,9 +291,9 @@ class Reopening:
             for blob in await asyncio.gather(
                 *(self._rebuild_table(account, table_id, posted) for table_id in part)
             ):
+                account.add(blob)
                 seated.update(seat.sitting_id for seat in blob.seats.values())
             failpoints.reach("reopen.some_tables_rebuilt")
-        account.tables = len(ids)
         return seated
 
     async def _rebuild_table(self, account: Account, table_id: str, posted: Posted) -> Blob:
@@ -358,10 +369,8 @@ class Reopening:
 
 
 def _count(account: Account, table_id: str, losses: Losses) -> None:
-    account.seats_kept += losses.kept
     account.seats_freed += losses.freed
     if losses.hand_id:
-        account.void_hands.append(losses.hand_id)
         HANDS.labels("void").inc()
     logger.warning(
         "table_rebuilt",

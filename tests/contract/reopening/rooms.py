@@ -208,8 +208,8 @@ class Scene:
         assert await self.reconciled(shard) == {}
         await self.wallet.sound(CURRENCY)
         found = await self.wallet.inspect(shard)
-        assert not found.parked
-        assert not found.pending
+        assert not found.parked, str(found.parked)
+        assert not found.pending, str(found.pending)
 
 
 @asynccontextmanager
