@@ -17,9 +17,9 @@ from services.runtime.errors import (
     FailedPrecondition,
     InvalidArgument,
 )
-from services.table import buy_ins, money, reservations, seats
+from services.table import buy_ins, money, reservations, seats, waiting
 from services.table.draft import Draft
-from services.table.state import Held, SeatStatus, Table, TableStatus, player_digest
+from services.table.state import Held, SeatStatus, Table, player_digest
 
 IN_PLAY: Final = 0
 """Chips that wait for the next deal when they do not wait any more."""
@@ -135,8 +135,7 @@ def _sits(table: Table, player_id: str, sitting_id: str) -> bool:
 def _check(table: Table, top_up: TopUp) -> None:
     if not 1 <= top_up.amount <= UNITS_MAX:
         raise InvalidArgument.of_field("amount", f"must be from 1 to {UNITS_MAX}")
-    if table.blob.status is TableStatus.CLOSED:
-        raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
+    waiting.check_open(table)
     number = seats.number_of(table, top_up.player_id)
     seat = table.blob.seats[number]
     if seat.status is SeatStatus.LEAVING or seat.moves_to:

@@ -438,7 +438,7 @@ class FakeRoom:
             await self.tables.tick(self.table_id)
         self.store.ms = max(self.store.ms, ms)
 
-    def write(self, change: Callable[[Table], None]) -> None:
+    def write(self, change: Callable[[Table], object]) -> None:
         """Another replica changes the table, however it came to that."""
         stored = self.store.tables[self.table_id]
         table = Table.load(self.table_id, stored)

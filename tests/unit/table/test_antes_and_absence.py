@@ -5,7 +5,7 @@ import pytest
 from services.runtime.errors import DoorcardError
 from services.table.antes import UNCONFIRMED_MAX
 from services.table.options import Wish
-from services.table.state import SeatStatus
+from services.table.state import SeatStatus, Table
 from services.table.times import STANDARD, SeatTimes
 from services.table.turn_times import GRACE_MS
 from tests.unit.table.rooms import FakeRoom
@@ -275,3 +275,30 @@ async def test_a_house_may_count_missed_hands_instead() -> None:
         await room.play_out()
     await room.pass_to(room.store.ms + GRACE_MS)
     assert room.table.seat_of("carla") is None
+
+
+async def test_what_would_have_been_given_up_in_a_pause_is_kept_for_its_time_again() -> None:
+    room = await seated("anna", "ben")
+    await room.tables.sit_out(room.table_id, "ben")
+    await room.pause("a test")
+    room.store.ms += 3 * STANDARD.away_ms
+    await room.tables.tick(room.table_id)
+    await room.resume()
+    assert room.seat_of("ben").freed_at_ms == room.store.ms + STANDARD.away_ms
+    await room.pass_to(room.store.ms + STANDARD.away_ms - 1)
+    assert room.table.seat_of("ben") is not None
+
+
+async def test_who_loses_his_chips_while_he_is_away_has_the_shorter_time() -> None:
+    room = await seated("anna", "ben", "carla")
+    await room.tables.sit_out(room.table_id, "carla")
+    away = room.seat_of("carla").freed_at_ms
+
+    def lose(table: Table) -> None:
+        table.blob.seats[2].stack = table.blob.seats[2].brought = 0
+
+    room.write(lose)
+    room.store.ms += 1000
+    room.write(lambda table: setattr(table.blob.seats[2], "status", SeatStatus.PLAYING))
+    await room.tables.sit_out(room.table_id, "carla")
+    assert room.seat_of("carla").freed_at_ms == room.store.ms + STANDARD.broke_ms < away

@@ -1,5 +1,6 @@
 """Re-buys and top-ups: reserved at once, in play between hands, given back if they may not be."""
 
+import grpc
 import pytest
 from doorcard.wallet.v1 import wallet_pb2
 
@@ -10,7 +11,7 @@ from services.runtime.errors import (
     DoorcardError,
     FailedPrecondition,
 )
-from services.table import hands, money
+from services.table import hands, money, standing
 from services.table.state import BrokenConservation, SeatStatus, Table, money_of
 from tests.unit.table.rooms import FakeRoom
 from tests.unit.table.test_buy_ins_and_cash_outs import entries
@@ -331,3 +332,42 @@ async def test_who_is_all_in_may_re_buy_for_the_next_hand_and_a_short_one_goes_b
     await room.play_out()
     kind = {about: kind for kind, about in entries(room)}[reservation(room, "short", player)]
     assert kind == ("release" if room.seat_of(player).stack == 0 else "commit")
+
+
+async def test_two_replicas_that_take_one_request_at_once_add_it_once() -> None:
+    room = await playing()
+    other = room.seating(room.replica("replica-2"))
+    answers = []
+
+    async def the_other_is_quicker() -> None:
+        room.wallet.after_reserve = None
+        answers.append(await other.top_up(room.table_id, "anna", "t1", 1000))
+
+    room.wallet.after_reserve = the_other_is_quicker
+    answers.append(await room.top_up("anna", 1000, "t1"))
+    assert {held for _, held in answers} == {1000}
+    await room.play_out()
+    assert [about for _, about in entries(room)].count(reservation(room, "t1")) == 1
+
+
+async def test_without_the_wallet_nothing_is_held_and_the_request_may_come_again() -> None:
+    room = await playing()
+    room.wallet.failing = grpc.StatusCode.UNAVAILABLE
+    error = await refusal(room, "anna", 1000, "t1")
+    assert error.retriable
+    assert room.seat_of("anna").held is None
+    room.wallet.failing = None
+    assert (await room.top_up("anna", 1000, "t1"))[1] == 1000
+
+
+async def test_a_table_that_closes_pays_out_what_came_in_with_its_last_hand() -> None:
+    room = await playing()
+    await room.top_up("anna", 1000, "t1")
+    await room.tables.command(room.table_id, "close", lambda draft: standing.close(draft, "a test"))
+    assert (await refusal(room, "ben", 1000)).reason in {"TABLE_CLOSING", "TABLE_CLOSED"}
+    await room.play_out()
+    kinds = [kind for kind, _ in entries(room)]
+    assert kinds[-3:] == ["commit", "cash_out", "cash_out"]
+    paid = sum(entry.ledger.cash_out.amount for entry in room.store.outbox)
+    rake = sum(entry.ledger.hand.rake for entry in room.store.outbox)
+    assert paid + rake == 2 * room.table.stake.buy_in_min + 1000

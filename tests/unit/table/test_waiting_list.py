@@ -191,3 +191,25 @@ async def test_the_next_deal_and_an_offer_are_due_each_at_its_time() -> None:
     await room.pass_to(deal)
     assert room.table.hand is not None
     assert await line(room) == []
+
+
+async def test_an_offer_that_lapses_while_the_money_is_on_its_way_gives_the_money_back() -> None:
+    room = await full("carla", "dan")
+    await room.tables.leave(room.table_id, "ben")
+
+    async def time_passes() -> None:
+        room.wallet.after_reserve = None
+        await room.pass_to(room.store.ms + STANDARD.offer_ms + GRACE_MS)
+
+    room.wallet.after_reserve = time_passes
+    assert (await error_of(room.take_seat("carla"))).reason == "TABLE_FULL"
+    assert room.store.outbox[-1].ledger.WhichOneof("entry") == "release"
+    assert (await offer_to(room, "dan"))[0] == 1
+
+
+async def test_a_seat_that_became_free_by_itself_is_offered_by_the_next_tick() -> None:
+    room = await full("carla")
+    room.write(lambda table: table.blob.seats.pop(1))
+    room.store.ms += 60_000
+    await room.tables.tick(room.table_id)
+    assert (await offer_to(room, "carla"))[0] == 1
