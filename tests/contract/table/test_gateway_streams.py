@@ -8,7 +8,7 @@ from uuid import uuid4
 import grpc
 import pytest
 from doorcard.game.v1 import game_pb2
-from doorcard.table.v1 import table_pb2
+from doorcard.table.v1 import table_pb2, table_pb2_grpc
 
 from services.runtime.errors import Code, DoorcardError
 from tests import valkey
@@ -347,3 +347,31 @@ async def test_too_many_frames_end_the_stream_and_other_limits_are_answers(
         with pytest.raises(grpc.RpcError) as caught:
             await gateway.until(lambda: False)
         assert DoorcardError.from_rpc(caught.value).code is Code.INVALID_ARGUMENT
+
+
+async def test_a_gateway_that_does_not_read_slows_nobody_and_is_resynced(
+    room: Room, server: valkey.Valkey
+) -> None:
+    async with cluster(room, server) as tables, asyncio.timeout(60):
+        (table_id,), quick = await opened(tables, 1)
+        known = set(tables.replicas[0].watchers._streams)
+        narrow = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 1024)]
+        async with grpc.aio.insecure_channel(tables.running[0].address, options=narrow) as channel:
+            slow = Gateway(table_pb2_grpc.TableServiceStub(channel), room, ("web-",))
+            await slow.asked(*(slow.join(table_id, each) for each in PLAYERS))
+            (stream,) = set(tables.replicas[0].watchers._streams) - known
+            stream.limits = stream.limits._replace(queue_bytes=32 * 1024)
+            lost = 0
+            for hands in range(2, 40, 2):
+                await play(quick, [table_id], hands)
+                assert stream.queued_bytes <= stream.limits.queue_bytes
+                lost += bool(stream.lost)
+                if lost:
+                    break
+            assert lost, "everything that was not read had room"
+            last = quick.followed[table_id, PLAYERS[0]].version
+            await slow.until(lambda: all(f.version >= last for f in slow.followed.values()))
+            for followed in slow.followed.values():
+                assert len(followed.snapshots) == 2
+            slow.call.cancel()
+        quick.call.cancel()
