@@ -11,7 +11,13 @@ from uuid import uuid4
 
 import typer
 from doorcard.history.v1 import history_pb2_grpc
-from doorcard.table.v1 import internal_pb2, internal_pb2_grpc, table_pb2, table_pb2_grpc
+from doorcard.table.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    internal_pb2_grpc,
+    table_pb2,
+    table_pb2_grpc,
+)
 from doorcard.wallet.v1 import wallet_pb2 as pb
 from doorcard.wallet.v1 import wallet_pb2_grpc
 from rich.console import Console
@@ -45,6 +51,8 @@ CONFIRM_S: Final = 1.0
 OLD: Final = timedelta(seconds=150)
 """A reservation that is pending for so long should have been put to its table by now."""
 PAGE: Final = 500
+AUDITED_MAX: Final = 200
+"""Characters of a reason in the tables' audit log."""
 
 Shards = Annotated[
     list[int] | None, typer.Option("--shard", help="Only this shard; may be given several times.")
@@ -126,8 +134,8 @@ def resolve_command(
 
     Compares first and changes no amount: what differs is yours to settle, by adjusting the escrow
     of the sitting. Then your name and reason are recorded in the journal of the ledger, and the
-    table is resumed. Exit status: 0 done, 1 it still differs or has parked entries, 2 a service
-    could not be asked, or refused.
+    table is resumed, which the audit log has too. Exit status: 0 done, 1 it still differs or has
+    parked entries, 2 a service could not be asked, or refused.
     """
     peers = _peers(wallet, tables, token, operator)
     table_id = _table_id(table)
@@ -154,8 +162,13 @@ def resolve_command(
     if not as_json:
         typer.echo(f"recorded as transfer {done.transfer_id}")
     if goes_on := waits and not stay_paused:
-        resume = internal_pb2.ResumeTableRequest(request_id=record.request_id, table_id=table_id)
-        ask(peers.tables.ResumeTable, resume)
+        resume = admin_pb2.TableAdminServiceResumeTableRequest(
+            request_id=record.request_id,
+            table_id=table_id,
+            reason=f"ledger transfer {done.transfer_id}: {reason}"[:AUDITED_MAX],
+        )
+        stub = admin_pb2_grpc.TableAdminServiceStub(reach("tables", tables, token, operator))
+        ask(stub.ResumeTable, resume)
     if as_json:
         typer.echo(json.dumps({"transfer": done.transfer_id, "goes_on": goes_on}))
     elif goes_on:

@@ -5,7 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from doorcard.table.v1 import internal_pb2, internal_pb2_grpc, table_pb2, table_pb2_grpc
+from doorcard.table.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    internal_pb2,
+    internal_pb2_grpc,
+    table_pb2,
+    table_pb2_grpc,
+)
 from doorcard.wallet.v1 import wallet_pb2 as pb
 from grpc import aio
 
@@ -25,7 +32,8 @@ from tests.contract.wallet.test_ledger_commands import doorcard
 
 
 class StagedTables(
-    internal_pb2_grpc.TableInternalServiceServicer, table_pb2_grpc.TableServiceServicer
+    internal_pb2_grpc.TableInternalServiceServicer,
+    table_pb2_grpc.TableServiceServicer,
 ):
     """One table with these chips, by sitting."""
 
@@ -51,9 +59,16 @@ class StagedTables(
             raise NotFound("TABLE_UNKNOWN", "there is no such table")
         return table_pb2.GetTableResponse(table=table_pb2.TableView(state=self.state))
 
+
+class StagedAdmin(admin_pb2_grpc.TableAdminServiceServicer):
+    """Remembers why tables were resumed."""
+
+    def __init__(self, tables: StagedTables) -> None:
+        self._tables = tables
+
     async def ResumeTable(self, request: Any, _context: Any) -> Any:  # noqa: N802
-        self.resumed.append(request.table_id)
-        return internal_pb2.ResumeTableResponse(version=1)
+        self._tables.resumed.append(request.reason)
+        return admin_pb2.TableAdminServiceResumeTableResponse(version=1)
 
 
 @asynccontextmanager
@@ -65,10 +80,12 @@ async def played(
         outbox, anna, ben = await two_seats(wallet)
         # What the commands do not call is not there.
         tables = StagedTables({anna: 100, ben: 100})  # type: ignore[abstract]
+        admin = StagedAdmin(tables)  # type: ignore[abstract]
 
         async def register(server: aio.Server) -> list[str]:
             internal_pb2_grpc.add_TableInternalServiceServicer_to_server(tables, server)
             table_pb2_grpc.add_TableServiceServicer_to_server(tables, server)
+            admin_pb2_grpc.add_TableAdminServiceServicer_to_server(admin, server)
             return ["doorcard.table.v1.TableService"]
 
         settings = wallet.room.settings(ServiceSettings, service="table")
@@ -147,8 +164,10 @@ async def test_a_difference_is_resolved_by_adjusting_and_then_with_a_reason_on_r
         status, text = await command(*resolve, "--stay-paused")
         assert (status, tables.resumed) == (0, [])
         status, text = await command(*resolve)
-        assert (status, tables.resumed) == (0, [TABLE])
-        transfer = await wallet.transfer(text.split()[3])
+        transfer_id = text.split()[3]
+        said = f"ledger transfer {transfer_id}: a misdeal, paid by the house"
+        assert (status, tables.resumed) == (0, [said])
+        transfer = await wallet.transfer(transfer_id)
         assert (transfer.made_by, transfer.reason) == ("olga", "a misdeal, paid by the house")
         assert (await command.found())[0] == 0
 
