@@ -19,7 +19,7 @@ from services.runtime.metrics import REGISTRY
 PER_PLAYER_MAX: Final = 4
 """Commands of one player that wait at one table."""
 PLAYERS_WAITING_MAX: Final = 128
-"""Commands of all players that wait at one table; ticks have room beyond it."""
+"""Commands of all players that wait at one table; ticks and who sits there have room beyond it."""
 TICKS_MAX: Final = 8
 RETRY_AFTER_MS: Final = 200
 
@@ -34,6 +34,10 @@ T = TypeVar("T")
 Work = Callable[[], Awaitable[T]]
 
 
+def _unknown() -> bool:
+    return False
+
+
 class Mailboxes:
     """The mailboxes of all tables with work."""
 
@@ -42,24 +46,26 @@ class Mailboxes:
         self._empty = asyncio.Event()
         self._empty.set()
 
-    def submit(self, table_id: str, sender: str, work: Work[T]) -> "asyncio.Future[T]":
+    def submit(
+        self, table_id: str, sender: str, work: Work[T], sits: Callable[[], bool] = _unknown
+    ) -> "asyncio.Future[T]":
         """Leave a command behind those that wait; the future is its result.
 
-        sender: the player, or `TICKS`. Raises ResourceExhausted (MAILBOX_FULL) when too many of his
-        wait.
+        sender: the player, or `TICKS`. sits: whether he has a seat, who has room beside any number
+        of strangers. Raises ResourceExhausted (MAILBOX_FULL) when too many of his wait.
         """
         loop = asyncio.get_running_loop()
         box = self._boxes.get(table_id)
         if box is None:
             box = _Mailbox()
-            box.admit(sender)
+            box.admit(sender, sits)
             self._boxes[table_id] = box
             self._empty.clear()
             # A context of its own: what one sender bound must not be another's, nor who he is.
             task = loop.create_task(self._empty_out(table_id, box), context=contextvars.Context())
             box.task = task
         else:
-            box.admit(sender)
+            box.admit(sender, sits)
         future: asyncio.Future[T] = loop.create_future()
         future.add_done_callback(_notice)
         box.waiting.append(_Letter(sender, work, future, bound()))
@@ -107,12 +113,12 @@ class _Mailbox:
         self.senders: dict[str, int] = {}
         self.task: asyncio.Task[None] | None = None
 
-    def admit(self, sender: str) -> None:
+    def admit(self, sender: str, sits: Callable[[], bool]) -> None:
         limit = PER_PLAYER_MAX if sender else TICKS_MAX
         of_his = self.senders.get(sender, 0)
         of_players = len(self.waiting) - self.senders.get(TICKS, 0)
-        full = of_his >= limit or (sender and of_players >= PLAYERS_WAITING_MAX)
-        if full:
+        crowded = sender and of_players >= PLAYERS_WAITING_MAX
+        if of_his >= limit or (crowded and not sits()):
             raise ResourceExhausted(
                 "MAILBOX_FULL",
                 "too many requests of this player wait at this table",

@@ -281,8 +281,7 @@ class Tables:
         return views.view(await self.read(table_id), viewer)
 
     async def compare(self) -> None:
-        """Compare every table kept here with the store; close the shards that have lost something.
-        """
+        """Compare every table kept here with the store; close the shards that have lost something."""
         await self._kept.compare()
 
     def busy(self, table_id: str) -> bool:
@@ -327,7 +326,11 @@ class Tables:
             watch.stop("ok")
             return result
 
-        return self._boxes.submit(table_id, sender, work)
+        def sits() -> bool:
+            kept = self._kept.get(table_id)
+            return kept is not None and kept.seat_of(sender) is not None
+
+        return self._boxes.submit(table_id, sender, work, sits)
 
     async def _apply(
         self, table_id: str, change: Change[R], watch: Stopwatch, *, tombstones: bool = False

@@ -83,7 +83,7 @@ async def test_a_player_has_few_places_and_ticks_have_their_own() -> None:
     await boxes.emptied()
 
 
-async def test_many_strangers_leave_room_for_ticks() -> None:
+async def test_many_strangers_leave_room_for_ticks_and_for_who_sits_there() -> None:
     boxes, work = Mailboxes(), Work()
     boxes.submit("t", "first", lambda: work.do("first"))
     await asyncio.sleep(0)
@@ -92,8 +92,10 @@ async def test_many_strangers_leave_room_for_ticks() -> None:
     with pytest.raises(ResourceExhausted):
         boxes.submit("t", "one more", lambda: work.do("p"))
     tick = boxes.submit("t", TICKS, lambda: work.do("tick"))
+    seated = boxes.submit("t", "who sits", lambda: work.do("seated"), lambda: True)
     work.gate.set()
     assert await tick == "tick"
+    assert await seated == "seated"
 
 
 async def test_a_command_runs_although_nobody_waits_for_it() -> None:
