@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from doorcard.history.v1.history_pb2 import AuditRecord
+from doorcard.history.v1.history_pb2 import AuditChange, AuditRecord
 from psycopg import sql
 
+from services.runtime.clock import now_ms, timestamp
 from services.runtime.errors import AlreadyExists, NotFound
+from services.runtime.ids import uuid5_of
 from services.runtime.postgres import Connection, Database
 
 VERIFIED_MAX: Final = 5000
@@ -139,6 +141,22 @@ class AuditLog:
             return Verified(done, 0, expected - 1, previous, more=done == VERIFIED_MAX)
 
         return await self._database.snapshot(work)
+
+
+def of_mail_address(
+    player_id: str, request_id: str, operator: str, roles: Iterable[str], given: bool
+) -> AuditRecord:
+    """That an operator set (`given`) or cleared a player's mail address, which is not kept here."""
+    return AuditRecord(
+        record_id=uuid5_of("audit mail address", request_id),
+        at=timestamp(now_ms()),
+        operator=operator,
+        roles=sorted(roles),
+        action="set_mail_address",
+        subject=player_id,
+        request_id=request_id,
+        changes=[AuditChange(field="mail address", after="another" if given else "the token's")],
+    )
 
 
 async def insert(connection: Connection, records: Iterable[AuditRecord]) -> None:

@@ -137,6 +137,7 @@ class HistoryServicer(AuditMethods, history_pb2_grpc.HistoryServiceServicer):
             address=request.address and check_address(request.address),
             request_id=check_request_id(request.request_id),
             changed_by=caller.subject,
+            roles=tuple(caller.roles),
         )
         logger.info("mail_address_set", player=request.player_id, by=caller.subject)
         return pb.SetMailAddressResponse()

@@ -239,9 +239,17 @@ class Archive:
         return await self._database.transaction(work)
 
     async def set_address(
-        self, *, player_id: str, address: str, request_id: str, changed_by: str
+        self,
+        *,
+        player_id: str,
+        address: str,
+        request_id: str,
+        changed_by: str,
+        roles: Sequence[str],
     ) -> None:
-        """Set or ("") clear a player's address, once for each request_id. Raises AlreadyExists."""
+        """Set or ("") clear a player's address, once for each request_id, and put that on record
+        without the address. Raises AlreadyExists.
+        """
         content = hashlib.sha256(f"{player_id}\n{address}".encode()).digest()
 
         async def work(connection: Connection) -> None:
@@ -270,6 +278,8 @@ class Archive:
                 await connection.execute(
                     "DELETE FROM mail_addresses WHERE player_id = %s", (player_id,)
                 )
+            record = audit.of_mail_address(player_id, request_id, changed_by, roles, bool(address))
+            await audit.insert(connection, [record])
 
         await self._database.transaction(work)
 

@@ -50,4 +50,5 @@ def _seat(number: int, seat: Seat) -> admin_pb2.InspectedSeat:
         reservation_id=seat.reservation_id,
         brought=seat.brought,
         connection=seat.connection,
+        held_reservation_id=money.text_of(seat.held.reservation) if seat.held else "",
     )

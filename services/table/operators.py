@@ -14,6 +14,7 @@ from services.runtime.logs import logger
 from services.table import audit, hands, standing
 from services.table.audit import Instruction
 from services.table.draft import Draft
+from services.table.mailbox import TICKS
 from services.table.state import EPOCH_MASK, TableStatus, digest, is_repeat
 from services.table.tables import Tables
 
@@ -96,7 +97,7 @@ class Operators:
             if draft.table.blob.status is not TableStatus.CLOSED:
                 await announce(draft, text)
 
-        await self._tables.command(table_id, "announce", change)
+        await self._tables.change(table_id, TICKS, "announce", change)
 
     async def _change(self, table_id: str, by: Instruction, change: Change, *asked: str) -> int:
         request = digest(f"{by.operator} {by.request_id}", (by.action, by.reason, asked))
@@ -126,7 +127,7 @@ class Operators:
             draft.outbox.append(entry)
             return draft.version
 
-        version = await self._tables.command(table_id, by.action, recorded)
+        version = await self._tables.change(table_id, TICKS, by.action, recorded)
         logger.info(
             by.action,
             table=table_id,

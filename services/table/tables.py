@@ -142,9 +142,11 @@ class Tables:
         return self._submit(table_id, wish.player_id, "options", change, arrived_s)
 
     async def change(self, table_id: str, sender: str, label: str, change: Change[R]) -> R:
-        """Whatever else is changed at a table, in its mailbox's turn (`seating`, `moves`).
+        """Whatever else is changed at a table, in its mailbox's turn (`seating`, `moves`,
+        `operators`).
 
-        sender: the player whose command it is. label: in small letters, of metrics.
+        sender: the player whose command it is, or `mailbox.TICKS`. label: in small letters, of
+        metrics.
         """
         return await self._do(table_id, sender, label, change)
 
@@ -252,10 +254,6 @@ class Tables:
             return await reservations.resolve(draft, reservation)
 
         return await self._do(table_id, TICKS, "resolve", change, tombstones=True)
-
-    async def command(self, table_id: str, label: str, change: Change[R]) -> R:
-        """What an operator changes (`operators.Operators`); label: in small letters, of metrics."""
-        return await self._do(table_id, TICKS, label, change)
 
     # Reading
 

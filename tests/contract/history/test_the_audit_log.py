@@ -108,6 +108,20 @@ async def test_the_log_is_a_chain_of_hashes_that_the_archive_compares(
             await call("VerifyAuditLog", pb.VerifyAuditLogRequest(from_number=9), *AUDITOR)
 
 
+async def test_a_mail_address_that_is_set_is_on_record_without_the_address(archive: Start) -> None:
+    request = pb.SetMailAddressRequest(
+        request_id="r1", player_id="anna", address="anna@example.org"
+    )
+    async with archive() as call:
+        for _ in range(2):
+            await call("SetMailAddress", request, "olga", ["operator"])
+        (entry,) = (await call("ListAuditRecords", pb.ListAuditRecordsRequest(), *AUDITOR)).entries
+    record = entry.record
+    assert (record.operator, list(record.roles)) == ("olga", ["operator"])
+    assert (record.action, record.subject) == ("set_mail_address", "anna")
+    assert b"example.org" not in record.SerializeToString()
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -340,6 +340,26 @@ async def test_a_table_is_paused_rested_resumed_inspected_and_closed(
         ]
 
 
+async def test_a_broken_up_table_sends_its_players_to_one_like_it_and_is_closed(
+    room: Room, server: valkey.Valkey
+) -> None:
+    async with cluster(room, server) as tables:
+        await tables.add_replica()
+        admin = Admin(tables)
+        table_id, like_it = [await tables.create(name=f"Table {n}") for n in range(2)]
+        await tables.take_seat(table_id, "anna")
+        broken = await admin("BreakTable", table_id=table_id, reason="too few")
+        assert [(each.player_id, each.table_id) for each in broken.moved] == [("anna", like_it)]
+        assert not broken.unplaced
+        view = await admin.view(table_id)
+        assert (view.state, len(view.seats)) == (table_pb2.TABLE_STATE_CLOSED, 0)
+        await tables.take_seat(like_it, "anna")
+        lonely = await admin("BreakTable", table_id=like_it, reason="the last one")
+        assert list(lonely.unplaced) == ["anna"]
+        actions = [each.action for each in await admin.records() if each.table_id == table_id]
+        assert actions == ["create_table", "break_table"]
+
+
 async def test_what_is_said_in_the_room_comes_to_every_table(
     room: Room, server: valkey.Valkey
 ) -> None:

@@ -3,7 +3,10 @@
 import pytest
 from doorcard.history.v1 import history_pb2
 from doorcard.table.v1 import table_pb2
+from google.protobuf.message import Message
 
+from services.game.cards import card_name
+from services.game.events import EventKind
 from services.runtime.errors import AlreadyExists, FailedPrecondition, Unavailable
 from services.table import inspection, views
 from services.table.state import SeatStatus, TableStatus
@@ -212,6 +215,18 @@ async def test_a_commit_that_fails_leaves_neither_effect_nor_record() -> None:
     assert not records(room)
 
 
+def texts_of(message: Message) -> set[str]:
+    """Every text in a message, at any depth."""
+    found: set[str] = set()
+    for field, value in message.ListFields():
+        for each in value if field.is_repeated else [value]:
+            if isinstance(each, Message):
+                found |= texts_of(each)
+            elif isinstance(each, str):
+                found.add(each)
+    return found
+
+
 async def test_no_inspection_and_no_record_holds_a_hidden_card() -> None:
     for seed in range(12):
         room = FakeRoom(seed)
@@ -223,6 +238,13 @@ async def test_no_inspection_and_no_record_holds_a_hidden_card() -> None:
             public = views.view(table, views.PUBLIC)
             shown = inspection.inspect(table, 0, 0)
             assert shown.table == public
+            hidden = {
+                card_name(event[2])
+                for event, _ in table.played
+                if event[0] == EventKind.DEALT and not event[3]
+            } - {name for seat in public.hand.seats for name in seat.down_cards}
+            assert hidden, f"seed {seed}"
+            assert hidden.isdisjoint(texts_of(shown)), f"seed {seed}"
             shown.ClearField("table")
             text = shown.SerializeToString()
             for deck in table.blob.hand.decks if table.blob.hand is not None else ():

@@ -12,6 +12,7 @@ from services.runtime.errors import (
     FailedPrecondition,
 )
 from services.table import hands, money, standing
+from services.table.mailbox import TICKS
 from services.table.state import BrokenConservation, SeatStatus, Table, money_of
 from tests.unit.table.rooms import FakeRoom
 from tests.unit.table.test_buy_ins_and_cash_outs import entries
@@ -297,7 +298,9 @@ async def test_a_void_hand_lets_it_come_in_too() -> None:
     room = await playing()
     stack = room.seat_of("anna").stack
     await room.top_up("anna", 1000)
-    await room.tables.command(room.table_id, "void", lambda draft: hands.void(draft, "a test"))
+    await room.tables.change(
+        room.table_id, TICKS, "void", lambda draft: hands.void(draft, "a test")
+    )
     assert room.seat_of("anna").stack == stack + 1000
 
 
@@ -363,7 +366,9 @@ async def test_without_the_wallet_nothing_is_held_and_the_request_may_come_again
 async def test_a_table_that_closes_pays_out_what_came_in_with_its_last_hand() -> None:
     room = await playing()
     await room.top_up("anna", 1000, "t1")
-    await room.tables.command(room.table_id, "close", lambda draft: standing.close(draft, "a test"))
+    await room.tables.change(
+        room.table_id, TICKS, "close", lambda draft: standing.close(draft, "a test")
+    )
     assert (await refusal(room, "ben", 1000)).reason in {"TABLE_CLOSING", "TABLE_CLOSED"}
     await room.play_out()
     kinds = [kind for kind, _ in entries(room)]

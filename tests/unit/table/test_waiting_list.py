@@ -4,6 +4,7 @@ import pytest
 
 from services.runtime.errors import Code, DoorcardError
 from services.table import hands, standing
+from services.table.mailbox import TICKS
 from services.table.state import TableStatus
 from services.table.times import STANDARD
 from services.table.turn_times import GRACE_MS
@@ -158,12 +159,12 @@ async def test_offers_stand_still_with_a_paused_table_and_begin_anew() -> None:
     room = await full("carla")
     await room.tables.leave(room.table_id, "ben")
     _, until = await offer_to(room, "carla")
-    await room.tables.command(room.table_id, "pause", lambda d: standing.pause(d, "a test"))
+    await room.tables.change(room.table_id, TICKS, "pause", lambda d: standing.pause(d, "a test"))
     assert room.table_id not in room.store.deadlines
     room.store.ms = until + 60_000
     await room.tables.tick(room.table_id)
     assert (await offer_to(room, "carla"))[1] == until
-    await room.tables.command(room.table_id, "resume", hands.resume)
+    await room.tables.change(room.table_id, TICKS, "resume", hands.resume)
     assert (await offer_to(room, "carla"))[1] == room.store.ms + STANDARD.offer_ms
     assert (await room.take_seat("carla"))[0] == 1
 
@@ -171,7 +172,7 @@ async def test_offers_stand_still_with_a_paused_table_and_begin_anew() -> None:
 async def test_a_table_that_closes_sends_everybody_home() -> None:
     room = await full("carla", "dan")
     await room.tables.leave(room.table_id, "ben")
-    await room.tables.command(room.table_id, "close", lambda d: standing.close(d, "a test"))
+    await room.tables.change(room.table_id, TICKS, "close", lambda d: standing.close(d, "a test"))
     assert room.table.blob.status is TableStatus.CLOSED
     assert not room.table.blob.waiting
     assert (await error_of(join(room, "eva"))).reason == "TABLE_CLOSED"
