@@ -323,6 +323,15 @@ MONEY: Final = Dashboard(
             (Curve("sum(doorcard_parked_entries)", "parked"),),
         ),
         Panel(
+            "Faults in the ledger",
+            "Rows not as they were sealed, accounts not the sum of their transfers; 0 is well.",
+            Unit.COUNT,
+            (
+                Curve("sum(doorcard_ledger_chain_faults)", "rows"),
+                Curve("max(doorcard_ledger_balance_faults)", "accounts"),
+            ),
+        ),
+        Panel(
             "Shards by state",
             "A closed one accepts no commits.",
             Unit.COUNT,
@@ -391,6 +400,12 @@ SETTLEMENT: Final = Dashboard(
             "p99 of those that had something to do.",
             Unit.SECONDS,
             (Curve(quantile("0.99", "doorcard_task_duration_seconds", "task"), "{{task}}"),),
+        ),
+        Panel(
+            "Work set aside",
+            "Pieces of work that killed their workers: doorcard settlement list.",
+            Unit.COUNT,
+            (Curve("max(doorcard_parked_messages)", "pieces"),),
         ),
         Panel(
             "Triggers",
