@@ -37,7 +37,8 @@ class Wish:
     @property
     def request(self) -> bytes:
         """What the seat remembers of it."""
-        return digest(self.request_id, (self.kind, self.hand_id, self.street))
+        asked = (self.auto_ante, self.show_beaten, self.sit_out_next, self.confirm_ante)
+        return digest(self.request_id, (*asked, self.kind, self.hand_id, self.street))
 
 
 async def set_options(draft: Draft, wish: Wish) -> int:
