@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import grpc
+import redis
 from doorcard.history.v1 import history_pb2, history_pb2_grpc
 from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
@@ -148,6 +149,13 @@ class Scene:
         shard = self.shard_of(table_id)
         found = await self.wallet.inspect(shard)
         return [each for each in found.escrow if each.table_id == table_id]
+
+    def lose_table(self, table_id: str) -> None:
+        """Take a table out of the store, behind its back."""
+        shard = self.shard_of(table_id)
+        with redis.Redis.from_url(self.tables.server.url) as client:
+            client.delete(f"{{t{shard}}}:table:{table_id}")
+            client.hdel(f"{{t{shard}}}:lobby", table_id)
 
     # Settlement
 

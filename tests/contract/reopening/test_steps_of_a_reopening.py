@@ -97,9 +97,7 @@ async def test_broken_off_between_any_two_steps_it_is_finished_by_another(
             player = f"gina{turn}"
             await at.seat(lost, player)
             await at.drain(table)
-            with keys(at) as client:
-                client.delete(f"{{t{shard}}}:table:{lost}")
-                client.hdel(f"{{t{shard}}}:lobby", lost)
+            at.lose_table(lost)
             epoch = await close(at, shard)
 
             def reach(name: str, point: str = point) -> None:
