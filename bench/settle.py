@@ -67,7 +67,7 @@ DELAY_MAX_S: Final = 2.0
 SEAL_EVERY_S: Final = 0.5
 ROWS_SETTLED: Final = 500 * (1 + SEATS + 1)
 """A second, at 500 hands: a journal entry, a transfer for each seat and one for the rake."""
-TOTALS: Final = 50
+TOTALS: Final = 100
 SEED: Final = 7
 MS: Final = 1000.0
 
@@ -99,7 +99,7 @@ async def _measured(cluster: postgres.Cluster) -> AsyncGenerator[Row]:
         yield row
     async for row in _offered(ours, outbox):
         yield row
-    async for row in _long_and_short(ours):
+    async for row in _long_and_short(ours, cluster.create(template=model)):
         yield row
 
 
@@ -349,20 +349,21 @@ def _keeper() -> Upkeep:
     return Upkeep(LedgerDatabase(WalletSettings()), every_s=SEAL_EVERY_S, time_zone="UTC")
 
 
-async def _long_and_short(url: str) -> AsyncGenerator[Row]:
+async def _long_and_short(url: str, short_url: str) -> AsyncGenerator[Row]:
     """Statement and sums of a short ledger and of a long one, and how fast it is sealed."""
-    async with _open(url) as database:
+    async with _open(url) as database, _open(short_url) as short:
         await _seal_all(database)
-        _clean_up(url)
-        short = await _totals_ms(database)
-        _write_long_statements(url)
+        _write_long_statements(url, LINES_FEW, LINES_MANY)
+        _write_long_statements(short_url, LINES_FEW)
+        await _seal_all(short)
         began_s = time.perf_counter()
         rows_sealed = await _seal_all(database)
         rate = rows_sealed / (time.perf_counter() - began_s)
         yield at_least("settle_sealing", rate, "rows/s", ROWS_SETTLED, rate / ROWS_SETTLED, 1.0)
         yield await _page(database)
-        long = await _totals_ms(database)
-        yield at_most("settle_totals", long, "ms", short, long / short, PAGE_GROWTH_MAX)
+        for each in (url, short_url):
+            _clean_up(each)
+        yield await _totals(short, database)
 
 
 async def _seal_all(database: Database) -> int:
@@ -373,15 +374,19 @@ async def _seal_all(database: Database) -> int:
     return count
 
 
-async def _totals_ms(database: Database) -> float:
-    took = []
+async def _totals(short: Database, long: Database) -> Row:
+    """Milliseconds for the sums of a long ledger against those of a short one, in turn."""
+    took: tuple[list[float], list[float]] = ([], [])
     for _ in range(TOTALS):
-        began_s = time.perf_counter()
-        found = await totals.totals(database, "EUR")
-        took.append((time.perf_counter() - began_s) * MS)
-        if found.deposits - found.withdrawals != found.players + found.escrow + found.house:
-            raise RuntimeError("the ledger does not add up")
-    return statistics.median(took)
+        for database, times in zip((short, long), took, strict=True):
+            began_s = time.perf_counter()
+            found = await totals.totals(database, "EUR")
+            times.append((time.perf_counter() - began_s) * MS)
+            if found.deposits - found.withdrawals != found.players + found.escrow + found.house:
+                raise RuntimeError("the ledger does not add up")
+    few, many = map(statistics.median, took)
+    ratio = statistics.median(each / floor for floor, each in zip(*took, strict=True))
+    return at_most("settle_totals", many, "ms", few, ratio, PAGE_GROWTH_MAX)
 
 
 async def _page(database: Database) -> Row:
@@ -401,9 +406,9 @@ async def _page(database: Database) -> Row:
     return at_most("settle_statement_page", many, "ms", few, many / few, PAGE_GROWTH_MAX)
 
 
-def _write_long_statements(url: str) -> None:
+def _write_long_statements(url: str, *lengths: int) -> None:
     with psycopg.connect(url) as connection:
-        for player, lines in (("few", LINES_FEW), ("many", LINES_MANY)):
+        for player, lines in zip(("few", "many"), lengths, strict=False):
             connection.execute(_LONG_STATEMENT, {"player": player, "lines": lines})
     _clean_up(url)
 
