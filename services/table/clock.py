@@ -89,6 +89,9 @@ def decided(draft: Draft, before: Want | None) -> None:
         return
     if table.hand is not None and _decision(table.hand.want) == _decision(before):
         return
+    if not table.blob.due_ms:
+        # The table stood still: his time was to begin anew.
+        return
     began_ms = table.blob.due_ms - bank_left_ms(table, table.blob.seats[before.seat])
     _use_bank(draft, before.seat, draft.arrived_ms - began_ms)
 

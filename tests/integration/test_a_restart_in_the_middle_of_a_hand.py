@@ -77,5 +77,6 @@ def seen(view: table_pb2.TableView) -> table_pb2.TableView:
     kept = table_pb2.TableView()
     kept.CopyFrom(view)
     kept.version = 0
-    kept.hand.turn.ClearField("deadline")
+    for field in ("deadline", "countdown_from", "renewed"):
+        kept.hand.turn.ClearField(field)
     return kept

@@ -19,6 +19,7 @@ from services.table.hands import Order
 from services.table.turn_times import GRACE_MS
 from tests import valkey
 from tests.conftest import Room
+from tests.contract.table.gates import LaterClock
 from tests.contract.table.replicas import Cluster, Seated, cluster
 from tests.contract.table.test_playing_over_streams import passive
 from tests.contract.table.test_typed_errors import error_of
@@ -87,6 +88,64 @@ async def test_at_the_deadline_either_the_action_is_taken_or_the_time_out_and_ne
         assert refused
         for stream in streams.values():
             stream.call.cancel()
+
+
+async def test_a_stream_lost_in_the_countdown_and_opened_again_elsewhere_gives_its_time_once(
+    room: Room, server: valkey.Valkey
+) -> None:
+    async with cluster(room, server) as tables, asyncio.timeout(60):
+        await tables.add_replica()
+        await tables.add_replica()
+        clock = LaterClock(*tables.replicas)
+        table_id = await tables.create(rulebook="eight-or-better", stake_name="1/2", action_ms=0)
+        streams = {}
+        for player in ("anna", "ben"):
+            seat = await tables.take_seat(table_id, player, buy_in=1000)
+            streams[seat] = Seated(tables.stub(0), room.metadata(player), table_id)
+            await streams[seat].join()
+        await streams[0].until(lambda: streams[0].turn is not None)
+        assert streams[0].turn is not None
+        slow = streams[0].turn.seat
+        watcher, player = streams[1 - slow], ("anna", "ben")[slow]
+        await watcher.until(lambda: watcher.turn is not None)
+        assert watcher.turn is not None
+        first = watcher.turn
+        shown = first.deadline.ToMilliseconds() - first.countdown_from.ToMilliseconds()
+        assert shown == 20_000
+
+        async def lost_and_back(stream: Seated, at: int) -> Seated:
+            stream.call.cancel()
+            await watcher.until(lambda: connected(watcher, slow) is False)
+            clock.ahead_ms += 1_000
+            fresh = Seated(tables.stub(at), room.metadata(player), table_id)
+            await fresh.join()
+            await watcher.until(lambda: connected(watcher, slow) is True)
+            return fresh
+
+        clock.ahead_ms += 12_000
+        fresh = await lost_and_back(streams[slow], at=1)
+        await watcher.until(lambda: watcher.turn is not None and bool(watcher.turn.renewed))
+        assert watcher.turn.renewed == "reconnected"
+        assert watcher.turn.turn == first.turn
+        came_back_ms = watcher.turn.deadline.ToMilliseconds() - 20_000
+        assert 0 <= tables.replicas[1].store.now_ms() - came_back_ms < 5_000
+        again = watcher.turn
+        clock.ahead_ms += 1_000
+        fresh = await lost_and_back(fresh, at=0)
+        assert watcher.turn == again
+        for stream in (fresh, watcher):
+            stream.call.cancel()
+
+
+def connected(stream: Seated, seat: int) -> bool | None:
+    """Whether a player is connected, as was told last; None for never."""
+    said = [
+        event.seat_changed.seat.connected
+        for frame in stream.frames
+        for event in frame.update.events
+        if event.HasField("seat_changed") and event.seat_changed.seat.seat == seat
+    ]
+    return said[-1] if said else None
 
 
 async def test_a_click_for_a_decision_or_a_hand_that_is_over_changes_nothing_at_any_replica(

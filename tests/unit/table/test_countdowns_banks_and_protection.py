@@ -386,6 +386,19 @@ async def test_our_fault_in_the_middle_of_a_bank_costs_none_of_it() -> None:
     assert seat_of(room, player).bank_used_ms == 0
 
 
+async def test_a_pause_in_the_middle_of_a_bank_costs_none_of_it() -> None:
+    room = await playing("modern")
+    player, _, _ = room.to_act()
+    await tick(room, room.table.blob.due_ms)
+    await room.pause()
+    # The other has left by the time that it goes on, and the hand is over.
+    await room.tables.leave(room.table_id, "ben" if player == "anna" else "anna")
+    room.store.ms += 30_000
+    await room.resume()
+    assert room.table.hand is None
+    assert seat_of(room, player).bank_used_ms == 0
+
+
 async def test_who_leaves_while_another_uses_his_bank_takes_no_time_from_him() -> None:
     room = await playing("modern", "anna", "ben", "carla")
     player, _, _ = room.to_act()
