@@ -7,6 +7,8 @@ from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 
+from services.runtime.auth import Caller, enter_call
+from services.runtime.roles import Role
 from services.table.server import TableServer
 from tests.unit.table.rooms import FakeRoom
 
@@ -14,10 +16,11 @@ from tests.unit.table.rooms import FakeRoom
 async def pinned(room: FakeRoom, **fields: Any) -> wallet_pb2.RakeSchedule:
     """The schedule of a table that an operator creates."""
     nothing = cast(Any, None)
-    server = TableServer(nothing, room.tables, nothing, room.wallet)
+    server = TableServer(cast(Any, room.store), room.tables, nothing, room.wallet)
     request = table_pb2.CreateTableRequest(
         request_id="create-1", name="Nine", seats=6, currency="EUR", **fields
     )
+    enter_call(Caller("olga", frozenset({Role.OPERATOR})), "")
     answer = await server.CreateTable(request, nothing)
     room.table_id = answer.table.config.table_id
     return wallet_pb2.RakeSchedule.FromString(room.table.blob.config.rake_schedule)
