@@ -31,6 +31,7 @@ from services.table.state import (
     Stage,
     Table,
     Waiter,
+    is_unconfirmed,
     unpack_rulebook,
 )
 
@@ -82,6 +83,9 @@ def view(table: Table, viewer: str) -> table_pb2.TableView:
     own = table.seat_of(viewer)
     if own is not None:
         shown.own_options.CopyFrom(own_options(table, own))
+        asked = blob.asked_until_ms and blob.seats[own].flags & SeatFlag.ASKED
+        if asked and is_unconfirmed(blob.seats[own]):
+            shown.own_ante_until.CopyFrom(timestamp(blob.asked_until_ms))
     kept = buy_ins.offer_of(table, viewer)
     if kept is not None:
         shown.own_offer.CopyFrom(offer(table, kept))

@@ -77,11 +77,15 @@ async def test_who_is_asked_and_confirms_is_dealt_in_after_the_ordinary_pause() 
     began = room.store.ms
     await wish(room, "carla", auto_ante=False)
     assert asked(room, "carla") == [began + STANDARD.ante_ms]
+    view = await room.tables.view(room.table_id, "carla")
+    assert view.own_ante_until.ToMilliseconds() == began + STANDARD.ante_ms
+    assert not (await room.tables.view(room.table_id, "ben")).HasField("own_ante_until")
     assert not asked(room, "anna")
     assert room.store.deadlines[room.table_id] == began + STANDARD.ante_ms + GRACE_MS
     await room.pass_to(began + 500)
     assert room.table.hand is None
     await wish(room, "carla", auto_ante=False, confirm=True)
+    assert not (await room.tables.view(room.table_id, "carla")).HasField("own_ante_until")
     await room.pass_to(room.store.ms)
     assert dealt_in(room) == {"anna", "ben", "carla"}
 
