@@ -57,8 +57,15 @@ async def goes_on(at: Scene, table_id: str, seated: Seated, before: int) -> None
     assert again.snapshots[0].version >> 32 == 2
 
 
-@pytest.mark.parametrize("opened", [failover, cut_file])
-@pytest.mark.parametrize("ahead", [True, False], ids=["ledger ahead", "entries survive"])
+@pytest.mark.parametrize(
+    ("opened", "ahead"),
+    [
+        pytest.param(failover, True, id="promoted behind, ledger ahead", marks=pytest.mark.deep),
+        pytest.param(failover, False, id="promoted behind, entries survive"),
+        pytest.param(cut_file, True, id="file cut, ledger ahead"),
+        pytest.param(cut_file, False, id="file cut, entries survive", marks=pytest.mark.deep),
+    ],
+)
 async def test_a_store_that_went_back_is_rebuilt(
     room: Room, start: Start, opened: Opened, ahead: bool
 ) -> None:
