@@ -20,6 +20,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "action": (
         "what a player, the clock or an operator asked of a table",
         "bring_in|complete|bet|call|raise|check|fold|take_seat|leave_seat|sit_out|sit_back|connect"
+        "|top_up|join_waiting_list|leave_waiting_list|change_table|keep_seat|seat_kept"
         "|excuse|resolve|pause|resume|void|deal|tick|[a-z_]{1,24}",
     ),
     "answer": ("of a node that sends a command elsewhere", "[a-z_]{1,24}"),
