@@ -47,7 +47,7 @@ GAMES: Final = {
 }
 REBUILT: Final = (
     "the room lost part of what it had stored of this table: stacks are what the ledger has, and a "
-    "hand in progress is void"
+    "hand that it does not have is void"
 )
 PARTS: Final = (game_pb2.POT_PART_WHOLE, game_pb2.POT_PART_HIGH, game_pb2.POT_PART_LOW)
 
