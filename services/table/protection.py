@@ -36,9 +36,7 @@ class Claims:
         if not per_day or mark_of(table, draft.now_ms) is not Mark.OUT:
             return True
         day = datetime.fromtimestamp(draft.now_ms / MS_PER_S, self._zone).date().isoformat()
-        use = Use(
-            table.blob.seats[want.seat].player_id, day, f"{running.hand_id}:{want.turn}"
-        )
+        use = Use(table.blob.seats[want.seat].player_id, day, f"{running.hand_id}:{want.turn}")
         try:
             if not await self._allowances.take(use, per_day):
                 return False
