@@ -1,11 +1,12 @@
-"""The tables' store: the only file that speaks to Redis, with `heart.py` and `allowances.py`
-(`line.py` and `cluster.py` are the wire under them).
+"""The tables' store: the only file that speaks to Redis, with `heart.py`, `allowances.py`,
+`shelves.py` and `buckets.py` (`line.py` and `cluster.py` are the wire under them).
 
 Plaintext in, plaintext out: blobs, events and outbox entries are sealed here, for exactly the place
 they are written to. Keys of one shard share a slot: `{t<shard>}:shard`, `:table:<id>`,
 `:events:<id>`, `:deadlines`, `:outbox`, `:lobby`, `:fence`, channel `:wake`; beside them only
-`{room}:replicas`, `{room}:addresses`, `{room}:settings` and `{room}:protection:<day>:<player>`. A
-version is `epoch * 2^32 + n`.
+`{room}:replicas`, `{room}:addresses`, `{room}:settings`, `{room}:templates`, `{room}:schedules`,
+`{room}:turn`, `{room}:protection:<day>:<player>` and `{limit:<bucket>}`. A version is
+`epoch * 2^32 + n`.
 
 Every method that waits for Redis raises Unavailable (STORE_AWAY, STORE_FULL; with a time to try
 again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what must never happen.

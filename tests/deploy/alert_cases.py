@@ -238,6 +238,11 @@ CASES: Final = (
         summary="Tables were paused after ticks that failed by our own fault",
     ),
     AlertCase(
+        "SchedulesFailing",
+        {'doorcard_scheduled_tables_total{outcome="failed"}': "0x2 10+10x4 50x30"},
+        fires=6, clears=20, summary="Scheduled tables cannot be opened or closed",
+    ),
+    AlertCase(
         "TableReplicasMissing",
         {"doorcard_table_replicas": "2x2 1x8 2x5"},
         fires=9, clears=13, summary="Only 1 table replica is alive",

@@ -61,6 +61,8 @@ class Admin:
         metadata = self.tables.room.metadata("settlement", ("service",))
         found = []
         for shard in range(SHARDS):
+            if not (await self.tables.replicas[0].store.shard(shard)).epoch:
+                continue
             read = await self.internal.ReadOutbox(
                 internal_pb2.ReadOutboxRequest(shard=shard, limit=500, epoch=1), metadata=metadata
             )
