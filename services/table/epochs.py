@@ -7,6 +7,7 @@ from typing import Final
 
 from services.table.store import BLOB, EVENT, TAG_BYTES, Store
 from services.table.stored import EPOCH_BITS, ShardState, Stored, epoch_of
+from services.table.tables import IDLE_MS
 
 _SHARD: Final = ("shard", "outbox", "deadlines")
 
@@ -81,6 +82,7 @@ class Epochs:
             table_id,
             lobby,
             self._store.wake_channel(shard),
+            IDLE_MS,
         )
         if answer not in (b"", b"CONFLICT"):
             raise ShardMoved

@@ -221,7 +221,7 @@ class Reopening:
             )
             return "settlement" if continues else ""
         backlog = await self._store.backlog(shard)
-        closed_for_ms = self._store.now_ms() - found.closed_ms
+        closed_for_ms = self._store.now_ms(shard) - found.closed_ms
         if backlog.entries_held > 1 and closed_for_ms < self._archive_wait_ms:
             return "archive"
         return ""
@@ -305,13 +305,16 @@ class Reopening:
             blob = decode(stored.blob)
             if epoch_of(stored.version) == account.epoch:
                 return blob
-            losses = rebuild(table_id, blob, posted, self._store.now_ms())
-            if await self._write(account.epoch, table_id, stored, blob):
+            at_ms = self._store.now_ms(account.shard)
+            losses = rebuild(table_id, blob, posted, at_ms)
+            if await self._write(account.epoch, table_id, stored, blob, at_ms):
                 _count(account, table_id, losses)
                 return blob
         raise ShardMoved
 
-    async def _write(self, epoch: int, table_id: str, present: Stored, blob: Blob) -> bool:
+    async def _write(
+        self, epoch: int, table_id: str, present: Stored, blob: Blob, at_ms: int
+    ) -> bool:
         table = Table(table_id, present, blob)
         table.check()
         told = []
@@ -319,7 +322,7 @@ class Reopening:
             event = table_pb2.TableEvent(rebuilt=views.rebuilt(blob.rebuilt))
             told.append(views.Told(event))
         version = self._epochs.version_in(epoch, present)
-        frames = views.updates(table_id, version, self._store.now_ms(), told)
+        frames = views.updates(table_id, version, at_ms, told)
         return await self._epochs.write(
             epoch,
             table_id,

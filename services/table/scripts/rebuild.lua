@@ -2,7 +2,8 @@
 -- Writes a table anew while its shard is rebuilt: it has no history before this.
 -- KEYS: shard, table, events, deadlines, lobby
 -- ARGV: 1 epoch, 2 expected version, 3 expected tag, 4 version, 5 tag, 6 blob, 7 event,
---   8 deadline ms ('' = none), 9 table id, 10 lobby, 11 wake-up channel
+--   8 deadline ms ('' = none), 9 table id, 10 lobby, 11 wake-up channel,
+--   12 forget the event if nothing follows it for ms
 -- Returns '' when it is done, 'CONFLICT' when the table is another by now, else the shard's state.
 local shard = redis.call('HMGET', KEYS[1], 'state', 'epoch')
 if shard[1] ~= 'rebuilding' or shard[2] ~= ARGV[1] then
@@ -15,6 +16,7 @@ if present[1] ~= ARGV[2] or present[2] ~= ARGV[3] then
 end
 redis.call('DEL', KEYS[3])
 redis.call('XADD', KEYS[3], ARGV[4] .. '-0', 't', ARGV[5], 'e', ARGV[7])
+redis.call('PEXPIRE', KEYS[3], ARGV[12])
 redis.call('HSET', KEYS[2], 'v', ARGV[4], 'g', ARGV[5], 'b', ARGV[6])
 if ARGV[8] == '' then
   redis.call('ZREM', KEYS[4], ARGV[9])
