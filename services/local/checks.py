@@ -19,8 +19,10 @@ import redis
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from redis.exceptions import RedisError
 
+from services.runtime.listen import join_listen
 from services.runtime.sealing import SealKeys
 from services.runtime.settings import LOOPBACK, PORTS
+from services.table.cluster import ClusterUrl, is_cluster
 
 PYTHON_MIN: Final = (3, 11)
 DISK_MIN_BYTES: Final = 1024**3
@@ -144,8 +146,32 @@ def processes(room: Mapping[str, Any] | None) -> Iterator[Finding]:
         )
 
 
-def tables_redis(url: str) -> Iterator[Finding]:
-    """Policy, durability, fsync and clock of the tables' Redis."""
+def nodes_of(url: str) -> dict[str, str]:
+    """The servers behind the URL of the tables' Redis: what to call each -> its own URL."""
+    if not is_cluster(url):
+        return {"": url}
+    cluster = ClusterUrl.of(url)
+    for seed in cluster.seeds:
+        client: Any = redis.Redis.from_url(
+            cluster.node(seed), socket_timeout=WAIT_S, socket_connect_timeout=WAIT_S
+        )
+        try:
+            slots = client.execute_command("CLUSTER SLOTS")
+        except (RedisError, OSError):
+            continue
+        finally:
+            client.close()
+        places = {(each["primary"][0], each["primary"][1]) for each in slots.values()}
+        addresses = sorted(join_listen(host, port) for host, port in places)
+        return {f" {address}": cluster.node(address) for address in addresses}
+    return {f" {seed}": cluster.node(seed) for seed in cluster.seeds}
+
+
+def tables_redis(url: str, at: str = "") -> Iterator[Finding]:
+    """Policy, durability, fsync and clock of the tables' Redis, or of one of its nodes.
+
+    at: what tells it from others, with a space before.
+    """
     client: Any = redis.Redis.from_url(url, socket_timeout=WAIT_S, socket_connect_timeout=WAIT_S)
     try:
         wanted = client.config_get("maxmemory-policy", "append*", "latency-monitor-threshold")
@@ -154,7 +180,7 @@ def tables_redis(url: str) -> Iterator[Finding]:
         latest = client.execute_command("LATENCY", "LATEST")
     except (RedisError, OSError) as error:
         yield Finding(
-            "tables' Redis", State.WRONG, type(error).__name__, "start it, look at its log"
+            f"tables' Redis{at}", State.WRONG, type(error).__name__, "start it, look at its log"
         )
         return
     finally:
@@ -166,21 +192,21 @@ def tables_redis(url: str) -> Iterator[Finding]:
     ):
         value = str(wanted.get(setting))
         yield Finding(
-            f"Redis {setting}",
+            f"Redis{at} {setting}",
             State.WELL if value == right else State.WRONG,
             value if value == right else f"{value}: {why}",
             "" if value == right else f"CONFIG SET {setting} {right}, and in its file",
         )
     written = info.get("aof_last_write_status", "ok") == "ok"
     yield Finding(
-        "Redis writes",
+        f"Redis{at} writes",
         State.WELL if written else State.WRONG,
         "succeed" if written else "fail",
         "" if written else "its disk is full or broken",
     )
     slow_ms = max((int(each[3]) for each in latest if b"fsync" in bytes(each[0])), default=0)
     yield Finding(
-        "Redis fsync",
+        f"Redis{at} fsync",
         State.WELL if slow_ms <= 20 else State.DOUBTFUL,
         f"slowest {slow_ms} ms" if slow_ms else "quick",
         "" if slow_ms <= 20 else "a faster disk, or one that nobody else uses",

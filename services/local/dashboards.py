@@ -200,6 +200,12 @@ TABLES: Final = Dashboard(
             ),
         ),
         Panel(
+            "Shards by replica",
+            "Which each of them owns: a replica that comes or goes moves them.",
+            Unit.COUNT,
+            (Curve("sum by (instance) (doorcard_shards_owned)", "{{instance}}"),),
+        ),
+        Panel(
             "Share of conflicts",
             "Changes that had to be made anew on another replica's.",
             Unit.SHARE,
@@ -257,6 +263,7 @@ TABLES: Final = Dashboard(
             Unit.PER_SECOND,
             (
                 Curve(rate("doorcard_sweep_claimed_total"), "claimed"),
+                Curve(rate("doorcard_sweep_claimed_for_others_total"), "for a late owner"),
                 Curve(f"{rate('doorcard_sweep_ticks_failed_total')} or vector(0)", "failed"),
             ),
         ),

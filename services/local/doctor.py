@@ -18,6 +18,7 @@ from services.local.checks import (
     database,
     keys,
     machine,
+    nodes_of,
     ports,
     processes,
     running_room,
@@ -70,7 +71,8 @@ def checks_of(home: Path) -> Iterator[Check]:
     yield lambda: processes(room)
     redis_url, databases = _stores(home, room)
     if redis_url:
-        yield lambda: tables_redis(redis_url)
+        for at, node_url in nodes_of(redis_url).items():
+            yield lambda node_url=node_url, at=at: tables_redis(node_url, at)  # type: ignore[misc]
     for name, url in databases.items():
         yield lambda name=name, url=url: database(name, url)  # type: ignore[misc]
 

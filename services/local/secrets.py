@@ -27,8 +27,11 @@ def secrets_command(
     days: Annotated[int, typer.Option(min=1, help="How long the services' tokens hold.")] = 365,
     postgres: Annotated[str, typer.Option(help="host:port of PostgreSQL.")] = "postgres:5432",
     redis: Annotated[
-        str, typer.Option(help="host:port of the tables' Redis.")
+        str, typer.Option(help="host:port of the tables' Redis, or of some nodes of a cluster.")
     ] = "tables-redis:6379",
+    redis_cluster: Annotated[
+        bool, typer.Option("--redis-cluster", help="The tables' Redis is a Redis Cluster.")
+    ] = False,
     broker: Annotated[str, typer.Option(help="host:port of Celery's Redis.")] = "broker:6379",
     as_json: Annotated[bool, typer.Option("--json", help="Name the files as JSON.")] = False,
 ) -> None:
@@ -38,7 +41,13 @@ def secrets_command(
     """
     try:
         names = write_secrets(
-            out, room=room, days=days, postgres=postgres, redis=redis, broker=broker
+            out,
+            room=room,
+            days=days,
+            postgres=postgres,
+            redis=redis,
+            redis_cluster=redis_cluster,
+            broker=broker,
         )
     except OSError as error:
         typer.echo(f"out: {error.filename or out}: {error.strerror}", err=True)
@@ -50,12 +59,20 @@ def secrets_command(
 
 
 def write_secrets(
-    out: Path, *, room: str, days: int, postgres: str, redis: str, broker: str
+    out: Path,
+    *,
+    room: str,
+    days: int,
+    postgres: str,
+    redis: str,
+    broker: str,
+    redis_cluster: bool = False,
 ) -> list[str]:
     """Write every file; their names. Raises OSError where the folder cannot be written."""
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     keys = RoomKeys(out / "keys", room)
     passwords = {name: keys.password(name) for name in PASSWORDS}
+    scheme = "redis+cluster" if redis_cluster else "redis"
     files = {
         "auth_keys.json": keys.auth_keys_file.read_text(encoding="utf-8"),
         "table_seal.json": keys.seal_keys_file("table").read_text(encoding="utf-8"),
@@ -70,7 +87,7 @@ def write_secrets(
             f"doorcard_{name}_database_url": f"postgresql://{name}:{passwords[name]}@{postgres}/{name}"
             for name in DATABASES
         },
-        "doorcard_table_redis_url": f"redis://:{passwords['table_redis']}@{redis}/0",
+        "doorcard_table_redis_url": f"{scheme}://:{passwords['table_redis']}@{redis}/0",
         "doorcard_broker_url": f"redis://:{passwords['broker']}@{broker}/0",
     }
     for name, content in files.items():

@@ -267,6 +267,11 @@ CASES: Final = (
         fires=4, clears=8, summary="The tables' Redis does not write its append-only file",
     ),
     AlertCase(
+        "RedisWritesUnconfirmed",
+        {"doorcard_store_writes_unconfirmed_total": "0x2 0+120x8 960x10"},
+        fires=5, clears=14, summary="Redis' replicas do not confirm 2 commits a second",
+    ),
+    AlertCase(
         "RedisFsyncSlow",
         {"doorcard_store_fsync_slowest_seconds": "0x2 0.05x6 0x5"},
         fires=7, clears=11, summary="The tables' Redis takes 50ms for an fsync",

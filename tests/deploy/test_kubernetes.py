@@ -37,7 +37,15 @@ STORES: Final = {
     "settlement-worker": {"broker"},
     "settlement-beat": {"broker"},
 }
-OF_OPERATORS: Final = {"ServiceMonitor", "PrometheusRule", "Cluster", "Database", "Redis"}
+STORE_FOLDERS: Final = ("stores", "stores-large")
+OF_OPERATORS: Final = {
+    "ServiceMonitor",
+    "PrometheusRule",
+    "Cluster",
+    "Database",
+    "Redis",
+    "RedisCluster",
+}
 """Kinds that operators bring; their schemas are not Kubernetes' own."""
 
 Manifest = dict[str, Any]
@@ -71,6 +79,11 @@ def container(pod: Manifest) -> Manifest:
     return only
 
 
+def given(one: Manifest) -> dict[str, str]:
+    """A container's own variables, without those that Kubernetes fills in."""
+    return {each["name"]: each["value"] for each in one["env"] if "value" in each}
+
+
 def selected(folder: str, selector: dict[str, str]) -> set[str]:
     """Workloads whose pods carry these labels."""
     return {
@@ -94,14 +107,14 @@ def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("folder", [*ROOMS, "stores"])
+@pytest.mark.parametrize("folder", [*ROOMS, *STORE_FOLDERS])
 def test_every_manifest_is_valid(folder: str) -> None:
     for each in built(folder):
         if each["kind"] not in OF_OPERATORS:
             kubernetes_validate.validate(each, VERSION, strict=True)
 
 
-@pytest.mark.parametrize("folder", [*ROOMS, "stores"])
+@pytest.mark.parametrize("folder", [*ROOMS, *STORE_FOLDERS])
 def test_everything_lies_in_a_namespace_that_is_made(folder: str) -> None:
     (namespace,) = of_kind(folder, "Namespace")
     for each in built(folder):
@@ -134,7 +147,7 @@ def test_settings_are_known_and_taken(
         one = container(pod)
         kind: Any = settings_of(one["args"])
         known = {f"{ENV_PREFIX}{field.upper()}" for field in kind.model_fields}
-        own = {each["name"]: each["value"] for each in one["env"]}
+        own = given(one)
         assert set(own) <= known, name
         shared = dict(
             pair for source in one["envFrom"]
@@ -170,9 +183,9 @@ def test_secrets_are_by_reference_and_made_by_the_command(folder: str, secrets: 
         for key in mounted:
             assert (secrets / key).exists(), f"{name}: doorcard secrets makes no {key}"
         used = {
-            each["value"].removeprefix(f"{SECRETS}/")
-            for each in container(pod)["env"]
-            if each["value"].startswith(SECRETS)
+            value.removeprefix(f"{SECRETS}/")
+            for value in given(container(pod)).values()
+            if value.startswith(SECRETS)
         }
         assert used <= mounted, name
         urls = {each for each in mounted if each.startswith("doorcard_")}
@@ -217,7 +230,7 @@ def test_every_deployment_is_asked_how_it_is_and_drains(folder: str) -> None:
         )
         one = container(pod)
         ports = {each["name"]: each["containerPort"] for each in one["ports"]}
-        own = {each["name"]: each["value"] for each in one["env"]}
+        own = given(one)
         assert split_listen(own["DOORCARD_METRICS_LISTEN"])[1] == ports["metrics"]
         if "grpc" in ports:
             assert split_listen(own["DOORCARD_LISTEN"])[1] == ports["grpc"]
@@ -325,12 +338,15 @@ def test_who_calls_whom_is_open_at_both_ends_and_nothing_else(folder: str) -> No
 
 @pytest.mark.parametrize("folder", ROOMS)
 def test_stores_are_open_at_both_ends_to_their_owners(folder: str) -> None:
+    large = folder.endswith("large")
+    stores = "stores-large" if large else "stores"
+    tables_redis = {"redis_setup_type": "cluster"} if large else {"app": "tables-redis"}
     labelled = {
-        "tables-redis": {"app": "tables-redis"},
+        "tables-redis": tables_redis,
         "broker": {"app": "broker"},
         "room-postgres": {"cnpg.io/cluster": "room-postgres"},
     }
-    made = {**of_kind("stores", "Redis"), **of_kind("stores", "Cluster")}
+    made = of_kind(stores, "Redis", "RedisCluster", "Cluster")
     assert set(made) == set(labelled)
     out: dict[str, set[str]] = {}
     for caller, rule in rules(folder, "egress"):
@@ -339,7 +355,7 @@ def test_stores_are_open_at_both_ends_to_their_owners(folder: str) -> None:
                 if labels == wanted:
                     out.setdefault(caller, set()).add(store)
     assert out == STORES
-    for store, policy in of_kind("stores", "NetworkPolicy").items():
+    for store, policy in of_kind(stores, "NetworkPolicy").items():
         assert policy["spec"]["podSelector"]["matchLabels"] == labelled[store]
         owners: set[str] = set()
         for rule in policy["spec"]["ingress"]:
@@ -387,6 +403,17 @@ def test_discovery_without_the_operator_finds_the_same_pods() -> None:
         pod = pods("base")[name]
         assert pod["metadata"]["labels"]["app.kubernetes.io/part-of"] == "doorcard"
         assert "metrics" in {each["name"] for each in container(pod)["ports"]}
+
+
+def test_a_large_rooms_tables_are_on_a_cluster_whose_replicas_confirm() -> None:
+    redis = of_kind("stores-large", "RedisCluster")["tables-redis"]["spec"]
+    assert redis["clusterSize"] >= 3
+    (room,) = of_kind("overlays/large", "ConfigMap").values()
+    required = int(room["data"]["DOORCARD_REPLICAS_REQUIRED"])
+    assert redis["redisFollower"]["replicas"] >= required * redis["redisLeader"]["replicas"]
+    settings = of_kind("stores-large", "ConfigMap")["tables-redis-cluster"]["data"]
+    single = of_kind("stores", "ConfigMap")["tables-redis"]["data"]
+    assert settings["redis-additional.conf"].startswith(single["redis-additional.conf"])
 
 
 def test_large_has_more_of_everything_than_small() -> None:

@@ -9,6 +9,7 @@ from tests.integration.rooms import Command
 
 README = Path(__file__).parents[2] / "README.md"
 GATEWAY = README.parent / "docs" / "gateway.md"
+LIBRARY = README.parent / "docs" / "client.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CLIENT_S = 60.0
 
@@ -42,3 +43,8 @@ def test_the_gateway_plays_at_two_tables(up: Command, tmp_path: Path) -> None:
     printed = run_as_it_stands(GATEWAY, up, tmp_path)
     assert len(re.findall(r"^web-\S+ wins \d+ with \S+", printed, re.MULTILINE)) >= 2, printed
     assert len(set(re.findall(r"^(web-\S+) has ", printed, re.MULTILINE))) == 2, printed
+
+
+def test_the_players_of_the_library_play_at_two_tables(up: Command, tmp_path: Path) -> None:
+    printed = run_as_it_stands(LIBRARY, up, tmp_path)
+    assert len(re.findall(r"^(?:anna|ben)-\S+ played at 2 tables$", printed, re.MULTILINE)) == 2
