@@ -71,7 +71,8 @@ def entry_of(
     change of it has.
     """
     record = history_pb2.AuditRecord(
-        record_id=uuid5_of("audit", object_id, version),
+        # A store that went back has this version again, for another request.
+        record_id=uuid5_of("audit", object_id, version, by.request_id),
         at=timestamp(at_ms),
         operator=by.operator,
         roles=by.roles,
