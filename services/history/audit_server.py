@@ -12,7 +12,8 @@ from services.history.audit import NUMBER_MAX, AuditLog
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_player_id, check_request_id, check_uuid
 
-RECORD_BYTES_MAX: Final = 16 * 1024
+RECORD_BYTES_MAX: Final = 64 * 1024
+"""More than a table can make: a record that is refused would keep its shard from being archived."""
 PAGE_DEFAULT: Final = 20
 PAGE_MAX: Final = 100
 SHA256_BYTES: Final = 32

@@ -16,7 +16,7 @@ from services.table.schedules import Schedules
 from services.table.state import digest
 from services.table.store import Store
 from services.table.tables import Tables
-from services.table.templates import Templates
+from services.table.templates import Templates, check_template
 
 if TYPE_CHECKING:
     from grpc.aio import ServicerContext
@@ -68,6 +68,8 @@ class TableAdminServer(admin_pb2_grpc.TableAdminServiceServicer):
         by = instruction("put_template", request.request_id, request.reason)
         if request.replaces_version < 0:
             raise InvalidArgument.of_field("replaces_version", "must be 0 or more")
+        # What a creation would be refused for is refused here, an unknown rake schedule too.
+        await self._creator.complete(check_template(request.name, request.table))
         template = await self._templates.put(
             request.name, request.table, request.replaces_version, by
         )
@@ -195,6 +197,7 @@ class TableAdminServer(admin_pb2_grpc.TableAdminServiceServicer):
         self, request: admin_pb2.BreakTableRequest, _context: "Context"
     ) -> admin_pb2.BreakTableResponse:
         table_id, by = _table(request), _by("break_table", request)
+        await self._operators.begin_moving(table_id, by)
         placed = await self._moves.break_up(table_id)
         version, _ = await self._operators.close(table_id, by)
         return admin_pb2.BreakTableResponse(

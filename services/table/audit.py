@@ -20,7 +20,7 @@ from services.table.state import Table
 
 REASON_MAX: Final = 200
 VALUE_MAX: Final = 400
-"""Characters of a value before or after; what is longer is cut, with dots at its end."""
+"""Bytes of a value before or after; what is longer is cut, with dots at its end."""
 NO_CURRENCY: Final = "XXX"
 """ISO 4217 for transactions without one."""
 
@@ -110,4 +110,7 @@ def facts_of(table: Table) -> Facts:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 3]}..."
+    raw = text.encode()
+    if len(raw) <= VALUE_MAX:
+        return text
+    return raw[: VALUE_MAX - 3].decode(errors="ignore") + "..."

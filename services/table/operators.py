@@ -49,6 +49,15 @@ class Operators:
         status = (await self._tables.read(table_id)).blob.status
         return version, status is TableStatus.CLOSED
 
+    async def begin_moving(self, table_id: str, by: Instruction) -> None:
+        """Before a table is broken up: nobody sits down and no hand begins, and it is on record."""
+
+        async def change(draft: Draft) -> None:
+            standing.check_not_closed(draft.table)
+            await standing.close(draft, by.reason, moving=True)
+
+        await self._change(table_id, by, change, step="moving")
+
     async def rest(self, table_id: str, by: Instruction) -> tuple[int, bool]:
         """Maintenance, now or when the running hand is over: (version, whether it is now)."""
         version = await self._change(table_id, by, lambda draft: standing.rest(draft, by.reason))
@@ -99,8 +108,11 @@ class Operators:
 
         await self._tables.change(table_id, TICKS, "announce", change)
 
-    async def _change(self, table_id: str, by: Instruction, change: Change, *asked: str) -> int:
-        request = digest(f"{by.operator} {by.request_id}", (by.action, by.reason, asked))
+    async def _change(
+        self, table_id: str, by: Instruction, change: Change, *asked: str, step: str = ""
+    ) -> int:
+        """step: tells the changes of one request from one another."""
+        request = digest(f"{by.operator} {by.request_id} {step}", (by.action, by.reason, asked))
 
         async def recorded(draft: Draft) -> int:
             table, blob = draft.table, draft.table.blob

@@ -5,7 +5,7 @@ its schedule, so that it is created once, and is closed once.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Final
 
 import msgspec
@@ -30,6 +30,8 @@ TOLD_AT_ONCE: Final = 32
 """Tables that are told an announcement at once."""
 ANNOUNCEMENT_ID: Final = uuid5_of("room", "announcement")
 ANNOUNCEMENT: Final = "announcement"
+ANNOUNCEMENTS: Final = "announcements"
+"""The list that has it while some tables may not."""
 
 DONE: Final = Counter(
     "doorcard_scheduled_tables",
@@ -70,6 +72,8 @@ class Scheduler:
         self._creator = creator
         self._operators = operators
         self._announcements = Documents(store, Announcement)
+        self._faults: dict[str, str] = {}
+        """Why the last try failed, of what is listed."""
 
     async def run(self) -> None:
         """Look for what is due until cancelled."""
@@ -84,16 +88,25 @@ class Scheduler:
     async def once(self) -> None:
         """Do what is due."""
         now_ms = self._store.now_ms()
-        for name, due_ms in (await self._store.shelves.read(SHELF)).items():
-            if int(due_ms) > now_ms:
-                continue
-            try:
-                await (self._spread() if name == ANNOUNCEMENT_ID else self._attend(name))
-            except Exception as error:
-                DONE.labels("failed").inc()
-                reason = error.reason if isinstance(error, DoorcardError) else "FAULT"
+        for schedule_id, due_ms in (await self._store.shelves.read(SHELF)).items():
+            if int(due_ms) <= now_ms:
+                await self._try(schedule_id, self._attend(schedule_id))
+        if await self._store.shelves.read(ANNOUNCEMENTS):
+            await self._try(ANNOUNCEMENT, self._spread())
+
+    async def _try(self, name: str, work: Awaitable[None]) -> None:
+        """What fails is tried every second and told once; nothing is raised."""
+        try:
+            await work
+        except Exception as error:
+            DONE.labels("failed").inc()
+            reason = error.reason if isinstance(error, DoorcardError) else "FAULT"
+            if self._faults.get(name) != reason:
                 logger.error("schedule_failed", schedule=name, reason=reason, exc_info=error)
+                self._faults[name] = reason
                 await self._note_fault(name, reason)
+        else:
+            self._faults.pop(name, None)
 
     async def announce(self, text: str, by: Instruction) -> None:
         """Say something at all tables, soon."""
@@ -107,7 +120,7 @@ class Scheduler:
             said = Announcement(text, number, asked)
             return Change(said, by, before, {"announcement": text})
 
-        await self._store.shelves.put(SHELF, ANNOUNCEMENT_ID, "0")
+        await self._store.shelves.put(ANNOUNCEMENTS, ANNOUNCEMENT, ANNOUNCEMENT_ID)
         await self._announcements.change(ANNOUNCEMENT_ID, ANNOUNCEMENT, decide)
 
     async def _spread(self) -> None:
@@ -125,7 +138,7 @@ class Scheduler:
             now = await self._announcements.change(ANNOUNCEMENT_ID, ANNOUNCEMENT, decide)
             if now is not None and not now.told:
                 return
-        await self._store.shelves.take_off(SHELF, ANNOUNCEMENT_ID)
+        await self._store.shelves.take_off(ANNOUNCEMENTS, ANNOUNCEMENT)
 
     async def _tell(self, table_ids: Sequence[str], text: str) -> None:
         for start in range(0, len(table_ids), TOLD_AT_ONCE):
@@ -145,16 +158,19 @@ class Scheduler:
             await self._store.shelves.take_off(SHELF, schedule_id)
             return
         schedule, now_ms = kept.content, self._store.now_ms()
-        done = skipped(schedule, now_ms)
+        # Closing comes first: an opening that fails must not keep tables open.
+        over = [each for each in schedule.open if schedule.times(each)[1] <= now_ms]
+        for occurrence in over:
+            await self._close(schedule_id, schedule, occurrence)
+        still = tuple(each for each in schedule.open if each not in over)
+        done = skipped(msgspec.structs.replace(schedule, open=still, fault=""), now_ms)
+        if over:
+            await self._book(schedule_id, schedule, done)
         if done.opens_again and done.times(done.next)[0] <= now_ms:
             await self._open(schedule_id, done)
             opened = (*done.open, done.next) if done.closes_ms else done.open
             done = msgspec.structs.replace(done, next=done.next + 1, open=opened)
-        over = [each for each in done.open if done.times(each)[1] <= now_ms]
-        for occurrence in over:
-            await self._close(schedule_id, done, occurrence)
-        still = tuple(each for each in done.open if each not in over)
-        await self._book(schedule_id, schedule, msgspec.structs.replace(done, open=still, fault=""))
+        await self._book(schedule_id, schedule, done)
 
     async def _book(self, schedule_id: str, before: Schedule, done: Schedule) -> None:
         """Write down what is done; whoever changed the schedule meanwhile does it again."""
@@ -166,7 +182,7 @@ class Scheduler:
             changed = msgspec.structs.replace(
                 present, next=done.next, open=done.open, fault=done.fault
             )
-            return Change(changed)
+            return Change(changed) if changed != present else None
 
         now = await self._schedules.documents.change(schedule_id, schedule_id, decide)
         due_ms = now.due_ms if now is not None else None
@@ -176,7 +192,7 @@ class Scheduler:
             await self._store.shelves.put(SHELF, schedule_id, str(due_ms))
 
     async def _note_fault(self, schedule_id: str, reason: str) -> None:
-        if schedule_id == ANNOUNCEMENT_ID:
+        if schedule_id == ANNOUNCEMENT:
             return
 
         def decide(present: Schedule | None) -> Change[Schedule] | None:

@@ -4,6 +4,7 @@ An occurrence is the n-th opening, counted from 0. It comes again by the room's 
 local time, also where summer time begins or ends in between.
 """
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -154,8 +155,8 @@ class Schedules:
         """Schedules by id after one, and the last id that was looked at ("" at the end)."""
         listed = sorted(await self._store.shelves.read(SHELF))
         ids = [each for each in listed if each > after][:limit]
-        found = [(each, await self.documents.load(each)) for each in ids]
-        kept = [(each, kept.content) for each, kept in found if kept is not None]
+        found = await asyncio.gather(*map(self.documents.load, ids))
+        kept = [(each, doc.content) for each, doc in zip(ids, found, strict=True) if doc]
         return kept, ids[-1] if len(ids) == limit else ""
 
     async def cancel(self, schedule_id: str, by: Instruction) -> Schedule:
@@ -173,11 +174,12 @@ class Schedules:
 
     async def uses(self, template: str) -> bool:
         """Whether something is still to be opened from a template."""
-        for schedule_id in await self._store.shelves.read(SHELF):
-            kept = await self.documents.load(schedule_id)
-            if kept is not None and kept.content.template == template and kept.content.opens_again:
-                return True
-        return False
+        ids = await self._store.shelves.read(SHELF)
+        found = await asyncio.gather(*map(self.documents.load, ids))
+        return any(
+            each is not None and each.content.template == template and each.content.opens_again
+            for each in found
+        )
 
 
 def wanted_of(request: admin_pb2.ScheduleTableRequest, zone: str, by: Instruction) -> Schedule:

@@ -1,4 +1,5 @@
-"""Lists of what the room keeps beside tables: `{room}:templates` and `{room}:schedules`.
+"""Lists of what the room keeps beside tables: `{room}:templates`, `{room}:schedules`, and
+`{room}:announcements` of what not all tables have been told.
 
 They only say where to look; what holds is stored under each object's own id (`documents`). A name
 is listed before its object is stored and taken off after it is gone, so nothing is ever missed.
@@ -6,7 +7,7 @@ is listed before its object is stored and taken off after it is gone, so nothing
 
 from typing import Final
 
-from services.runtime.errors import ResourceExhausted
+from services.runtime.errors import FailedPrecondition
 from services.table.line import Argument, Script, Wire
 
 LISTED_MAX: Final = 1000
@@ -23,10 +24,10 @@ class Shelves:
         self._replica_id = replica_id
 
     async def put(self, shelf: str, name: str, value: str) -> None:
-        """List a name. Raises ResourceExhausted (TOO_MANY)."""
+        """List a name. Raises FailedPrecondition (TOO_MANY)."""
         args: list[Argument] = [name, value, LISTED_MAX]
         if not await self._line.run(self._script, [_key(shelf)], args):
-            raise ResourceExhausted(
+            raise FailedPrecondition(
                 "TOO_MANY", f"at most {LISTED_MAX} of {shelf}", metadata={"max": str(LISTED_MAX)}
             )
 

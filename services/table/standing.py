@@ -21,11 +21,17 @@ async def pause(draft: Draft, reason: str) -> int:
     return draft.version_after
 
 
-async def close(draft: Draft, reason: str) -> bool:
-    """Close the table for good when no hand is running. Whether it is closed now."""
+async def close(draft: Draft, reason: str, *, moving: bool = False) -> bool:
+    """Close the table for good when no hand is running. Whether it is closed now.
+
+    moving: not yet, also without a hand; its players are found seats elsewhere before.
+    """
     blob = draft.table.blob
-    if blob.status is not TableStatus.CLOSED and blob.after_hand is not TableStatus.CLOSING:
-        _after_hand(draft, TableStatus.CLOSING, reason)
+    if blob.status is not TableStatus.CLOSED:
+        if blob.after_hand is not TableStatus.CLOSING:
+            _after_hand(draft, TableStatus.CLOSING, reason)
+        if blob.hand is None and not moving:
+            hand_is_over(draft)
     return blob.status is TableStatus.CLOSED
 
 
@@ -78,4 +84,3 @@ def _after_hand(draft: Draft, then: TableStatus, reason: str) -> None:
     if blob.hand is None:
         clock.go_on(draft)
         seats.schedule(draft)
-        hand_is_over(draft)

@@ -5,8 +5,8 @@ Plaintext in, plaintext out: blobs, events and outbox entries are sealed here, f
 they are written to. Keys of one shard share a slot: `{t<shard>}:shard`, `:table:<id>`,
 `:events:<id>`, `:deadlines`, `:outbox`, `:lobby`, `:fence`, channel `:wake`; beside them only
 `{room}:replicas`, `{room}:addresses`, `{room}:settings`, `{room}:templates`, `{room}:schedules`,
-`{room}:turn`, `{room}:protection:<day>:<player>` and `{limit:<bucket>}`. A version is
-`epoch * 2^32 + n`.
+`{room}:announcements`, `{room}:turn`, `{room}:protection:<day>:<player>` and `{limit:<bucket>}`. A
+version is `epoch * 2^32 + n`.
 
 Every method that waits for Redis raises Unavailable (STORE_AWAY, STORE_FULL; with a time to try
 again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what must never happen.

@@ -1,5 +1,6 @@
 """Templates: what a table is to be, under a name."""
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -9,7 +10,7 @@ from services.runtime.clock import timestamp
 from services.runtime.errors import Aborted, InvalidArgument, NotFound
 from services.runtime.ids import NAME_RULE, is_name, uuid5_of
 from services.table.audit import Facts, Instruction
-from services.table.creation import new_table
+from services.table.creation import NewTable, new_table
 from services.table.documents import Change, Documents
 from services.table.state import digest, is_repeat
 from services.table.store import Store
@@ -72,10 +73,9 @@ class Templates:
     async def put(
         self, name: str, table: table_pb2.CreateTableRequest, replaces: int, by: Instruction
     ) -> Template:
-        """Keep a template. Raises InvalidArgument for what creates no table, Aborted
-        (VERSION_MOVED) when another than `replaces` is there (0: none).
+        """Keep a template that `check_template` has seen. Raises Aborted (VERSION_MOVED) when
+        another version than `replaces` is there (0: none).
         """
-        check_template(name, table)
         content = table.SerializeToString(deterministic=True)
         request = digest(f"{by.operator} {by.request_id}", ("put", name, content, replaces))
 
@@ -110,7 +110,7 @@ class Templates:
         """Templates by name after one, and the last name that was looked at ("" at the end)."""
         listed = sorted(await self._store.shelves.read(SHELF))
         names = [name for name in listed if name > after][:limit]
-        found = [await self._documents.load(template_id(name)) for name in names]
+        found = await asyncio.gather(*(self._documents.load(template_id(name)) for name in names))
         shown = [each.content for each in found if each is not None and not each.content.deleted]
         return shown, names[-1] if len(names) == limit else ""
 
@@ -142,15 +142,17 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_template(name: str, table: table_pb2.CreateTableRequest) -> None:
-    """Raises InvalidArgument with every fault that a creation would have."""
+def check_template(name: str, table: table_pb2.CreateTableRequest) -> NewTable:
+    """The table that it would create. Raises InvalidArgument with every fault that a creation would
+    have.
+    """
     check_name(name)
     if table.request_id:
         raise InvalidArgument.of_field("table.request_id", "must be empty in a template")
     request = table_pb2.CreateTableRequest()
     request.CopyFrom(table)
     request.request_id = _VALIDATED_AS
-    new_table(request)
+    return new_table(request)
 
 
 def _there(template: Template | None) -> Template:

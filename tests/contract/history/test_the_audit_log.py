@@ -175,7 +175,7 @@ async def test_the_log_is_read_by_operators_and_auditors_only(archive: Start, ro
         ("request_id", ""),
         ("action", "Pause!"),
         ("table_id", "none"),
-        ("reason", "x" * 20_000),
+        ("reason", "x" * 70_000),
     ],
 )
 async def test_a_record_that_is_none_is_refused(archive: Start, field: str, value: str) -> None:

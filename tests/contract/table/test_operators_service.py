@@ -359,7 +359,7 @@ async def test_a_broken_up_table_sends_its_players_to_one_like_it_and_is_closed(
         lonely = await admin("BreakTable", table_id=like_it, reason="the last one")
         assert list(lonely.unplaced) == ["anna"]
         actions = [each.action for each in await admin.records() if each.table_id == table_id]
-        assert actions == ["create_table", "break_table"]
+        assert actions == ["create_table", "break_table", "break_table"]
 
 
 async def test_what_is_said_in_the_room_comes_to_every_table(
@@ -371,6 +371,7 @@ async def test_what_is_said_in_the_room_comes_to_every_table(
         ids = [await tables.create(name=f"Table {n}") for n in range(6)]
         asked: dict[str, Any] = {"text": "The room closes at ten.", "request_id": str(uuid4())}
         await admin("Announce", **asked)
+        assert not (await admin("ListScheduledTables")).scheduled
         await admin("Announce", **asked)
 
         async def told() -> bool:
@@ -430,3 +431,37 @@ async def test_a_template_is_no_table(room: Room, server: valkey.Valkey) -> None
             await admin.view(template_id("night"))
         with pytest.raises(NotFound):
             await admin("PauseTable", table_id=template_id("night"), reason="x")
+
+
+async def test_what_fails_is_said_in_the_list_and_goes_on_when_it_can(
+    room: Room, server: valkey.Valkey
+) -> None:
+    async with cluster(room, server) as tables:
+        await tables.add_replica()
+        admin = Admin(tables)
+        await admin("PutTemplate", name="night", table=like(rake_schedule_id="standard"))
+        ask = tables.wallet.fake.on_GetRakeSchedule
+        away = NotFound("SCHEDULE_UNKNOWN", "not there")
+
+        async def refuse(_request: Any) -> Any:
+            raise away
+
+        tables.wallet.fake.on_GetRakeSchedule = refuse  # type: ignore[method-assign,assignment]
+        with pytest.raises(NotFound):
+            await admin("PutTemplate", name="day", table=like(rake_schedule_id="none"))
+        asked = await admin("ScheduleTable", template="night", opens_at=in_seconds(0))
+
+        async def fault() -> str:
+            (listed,) = (await admin("ListScheduledTables")).scheduled
+            return str(listed.fault)
+
+        assert await until(fault) == "SCHEDULE_UNKNOWN"
+        tables.wallet.fake.on_GetRakeSchedule = ask  # type: ignore[method-assign]
+
+        async def opened() -> Any:
+            try:
+                return await admin.view(scheduled_table_id(asked.scheduled.schedule_id, 0, 0))
+            except NotFound:
+                return None
+
+        assert (await until(opened)).config.rake_schedule_id == "standard"

@@ -280,3 +280,18 @@ async def test_the_newest_requests_only_are_remembered() -> None:
     assert len(room.table.blob.commanded) == 4
     assert len(records(room)) == 12
     assert len({each.record_id for each in records(room)}) == 12
+
+
+async def test_a_table_that_is_broken_up_is_on_record_before_anybody_is_moved() -> None:
+    room = FakeRoom()
+    await room.create()
+    await room.seat("anna", "ben")
+    by = room.by("break_table")
+    await room.operators.begin_moving(room.table_id, by)
+    assert len(room.table.blob.seats) == 2
+    assert views.view(room.table, "").state == CLOSING
+    assert room.table_id not in room.store.deadlines
+    assert [each.action for each in records(room)] == ["break_table"]
+    await room.operators.begin_moving(room.table_id, by)
+    assert (await room.operators.close(room.table_id, by))[1]
+    assert [len(each.changes) > 0 for each in records(room)] == [True, True]
