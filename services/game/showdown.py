@@ -55,9 +55,7 @@ class SplitRules(Protocol):
         """Whether a remainder goes out one each or all to the first."""
 
 
-def divide(
-    showdown: Showdown, rules: SplitRules, showing: Collection[int] = ()
-) -> ShowdownResult:
+def divide(showdown: Showdown, rules: SplitRules, showing: Collection[int] = ()) -> ShowdownResult:
     """Divides every pot among its own players and says who shows.
 
     showing: seats that show also where they may muck.

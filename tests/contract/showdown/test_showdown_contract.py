@@ -119,6 +119,7 @@ async def test_a_hand_mucked_unseen_loses_and_names_nothing(room: Room) -> None:
         ({"community": "Xx"}, ["community", "hands[0].cards", "hands[1].cards"]),
         ({"hands": []}, ["hands"]),
         ({"pots": []}, ["pots"]),
+        ({"showing": [A, 7]}, ["showing[1]"]),
         ({"pots": [game_pb2.Pot(amount=-1, seats=[A, B])]}, ["pots[0].amount"]),
         ({"pots": [game_pb2.Pot(amount=2**53, seats=[A, B])]}, ["pots[0].amount"]),
         (

@@ -64,6 +64,21 @@ def test_in_razz_the_lower_hand_is_shown() -> None:
     assert shown({A: "8s7d6c4hAhQdJc", B: "8c7h6d5sAcQsJh", C: "7s6h4c3d2sKcKh"}, razz) == [A, C]
 
 
+def test_who_wants_it_shows_his_beaten_hand_and_changes_nothing_for_others() -> None:
+    asked = showdown({A: KINGS, B: QUEENS, C: ACES, 5: "JsJdTs8s6c5s2h"}, 10)
+    without = divide(asked, MAY_MUCK)
+    result = divide(asked, MAY_MUCK, {B})
+    assert [face_up for _, face_up, _ in without.reveals] == [True, False, True, False]
+    assert [face_up for _, face_up, _ in result.reveals] == [True, True, True, False]
+    assert result.reveals[1][2] == "a pair of queens, nine eight six"
+    assert result.awards == without.awards
+
+
+def test_a_hand_mucked_unseen_cannot_be_shown_by_wish_either() -> None:
+    result = divide(showdown({A: KINGS, B: "", C: ACES}, 10), MAY_MUCK, {B})
+    assert [face_up for _, face_up, _ in result.reveals] == [True, False, True]
+
+
 def test_a_hand_mucked_unseen_does_not_show_even_where_all_show() -> None:
     assert shown({A: "", B: KINGS, C: ACES}, Split()) == [B, C]
 
