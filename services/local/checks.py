@@ -156,12 +156,12 @@ def nodes_of(url: str) -> dict[str, str]:
             cluster.node(seed), socket_timeout=WAIT_S, socket_connect_timeout=WAIT_S
         )
         try:
-            slots = client.execute_command("CLUSTER SLOTS")
+            ranges = client.execute_command("CLUSTER", "SLOTS")
         except (RedisError, OSError):
             continue
         finally:
             client.close()
-        places = {(each["primary"][0], each["primary"][1]) for each in slots.values()}
+        places = {(bytes(host).decode(), port) for _, _, (host, port, *_), *_ in ranges}
         addresses = sorted(join_listen(host, port) for host, port in places)
         return {f" {address}": cluster.node(address) for address in addresses}
     return {f" {seed}": cluster.node(seed) for seed in cluster.seeds}

@@ -68,6 +68,7 @@ class Seating:
         table = await self._read(table_id, player_id)
         seated = seats.seated_at(table, sitter)
         if seated is not None:
+            await self._store.confirm(table_id)
             return seated, table.version, str(sitting)
         error = seats.refusal(table, sitter, self._store.now_ms())
         if error is not None:

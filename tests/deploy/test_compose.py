@@ -26,8 +26,14 @@ MOUNTED: Final = "/run/secrets/"
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("secrets")
-    places = {"postgres": "postgres:5432", "redis": "tables-redis:6379", "broker": "broker:6379"}
-    write_secrets(folder, room="room", days=1, **places)
+    write_secrets(
+        folder,
+        room="room",
+        days=1,
+        postgres="postgres:5432",
+        redis="tables-redis:6379",
+        broker="broker:6379",
+    )
     return folder
 
 

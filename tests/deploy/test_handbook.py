@@ -134,8 +134,9 @@ def test_every_page_can_be_reached_from_the_handbooks_first() -> None:
 
 
 def test_the_installation_makes_every_secret_that_the_pods_mount(tmp_path: Path) -> None:
-    places = {"postgres": "p:1", "redis": "r:1", "broker": "b:1"}
-    made = set(write_secrets(tmp_path, room="room", days=1, **places))
+    made = set(
+        write_secrets(tmp_path, room="room", days=1, postgres="p:1", redis="r:1", broker="b:1")
+    )
     text = (ROOT / "docs/install.md").read_text(encoding="utf-8")
     created: dict[str, set[str]] = {}
     for line in text.splitlines():

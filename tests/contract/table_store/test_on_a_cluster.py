@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from redis.crc import key_slot
 
+from services.local.checks import State, nodes_of, tables_redis
 from services.runtime.errors import Unavailable
 from services.runtime.shards import shard_of
 from services.table import wakes as wakes_module
@@ -146,6 +147,14 @@ async def test_a_slot_that_nobody_has_is_unavailable_until_somebody_has_it(
                 except Unavailable:
                     continue
         assert found == stored
+
+
+def test_the_doctor_looks_at_every_node(nodes: ValkeyCluster) -> None:
+    found = nodes_of(nodes.url)
+    assert {at.strip() for at in found} == {node.address for node in nodes.nodes}
+    for at, url in found.items():
+        findings = {each.check: each.state for each in tables_redis(url, at)}
+        assert findings[f"Redis{at} appendfsync"] is State.WELL
 
 
 def test_urls_of_clusters() -> None:
