@@ -388,6 +388,7 @@ class Watchers:
         except DoorcardError as error:
             logger.warning("resync_failed", table=table_id, reason=error.reason)
             stream.end(error)
+            stream.cut_by_us = True
 
     def _take_away(self, hub: Hub, place: Place, error: NotFound) -> None:
         """The table is no more: its players are told so, and other tables of the stream go on."""

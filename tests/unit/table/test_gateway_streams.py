@@ -9,10 +9,11 @@ import msgspec
 import pytest
 from doorcard.table.v1 import table_pb2
 
-from services.runtime.errors import NotFound, ResourceExhausted
+from services.runtime.errors import NotFound, ResourceExhausted, Unavailable
 from services.runtime.ids import uuid7
 from services.table import views
 from services.table.frames import addressed, unpack
+from services.table.state import Table
 from services.table.streams import GATEWAY
 from tests.unit.table.test_watchers import Reader, playing, settled, watching
 
@@ -109,8 +110,8 @@ async def test_no_player_is_sent_what_another_of_his_gateway_may_see() -> None:
         for seat in frame.snapshot.hand.seats:
             (named,) = frame.player_ids
             assert not seat.down_cards or seats[named] == seat.seat
-    named = {tuple(frame.player_ids) for frame in reader.frames()}
-    assert named == {(), ("anna",), ("ben",), ("",)}
+    audiences = {tuple(frame.player_ids) for frame in reader.frames()}
+    assert audiences == {(), ("anna",), ("ben",), ("",)}
     await reader.close()
 
 
@@ -262,6 +263,34 @@ async def test_presence_is_each_players_own_and_lost_with_the_stream() -> None:
     assert not hub._hubs
 
 
+async def test_players_whose_stream_we_cut_stay_connected_and_are_excused() -> None:
+    room = await playing()
+    hub = watching(room)
+    await room.start_hand()
+    player, want, _ = room.to_act()
+    reader = Reader(hub, gateway="web")
+    await hub.join(reader.stream, room.table_id, 0, player)
+    await settled(room)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(room.store, "load", away)
+        patched.setattr(room.store, "version", away)
+        reader.stream.lose(room.table_id)
+        with pytest.raises(Unavailable):
+            await reader.task
+        await reader.close()
+        await settled(room)
+    number = room.table.seat_of(player)
+    assert number is not None
+    assert room.table.blob.seats[number].connection
+    room.pass_time()
+    await room.tables.tick(room.table_id)
+    assert room.to_act()[1].turn == want.turn, "he has a full new clock"
+
+
+async def away(_table_id: str) -> None:
+    raise Unavailable("STORE_AWAY", "the store does not answer")
+
+
 async def test_gateway_streams_are_bounded() -> None:
     room = await playing()
     hub = watching(room)
@@ -270,9 +299,9 @@ async def test_gateway_streams_are_bounded() -> None:
     await hub.join(reader.stream, room.table_id, 0, "anna")
     await hub.join(reader.stream, room.table_id, 0, "anna")
     with pytest.raises(ResourceExhausted, match="players"):
-        hub.join(reader.stream, room.table_id, 0, "ben")
+        await hub.join(reader.stream, room.table_id, 0, "ben")
     with pytest.raises(ResourceExhausted, match="tables"):
-        hub.join(reader.stream, uuid7(), 0, "anna")
+        await hub.join(reader.stream, uuid7(), 0, "anna")
     await reader.close()
 
 
@@ -294,8 +323,13 @@ async def test_snapshots_are_kept_as_long_as_the_version_stands() -> None:
     hub = watching(room)
     shown: list[str] = []
     view = views.view
+
+    def counted(table: Table, viewer: str) -> table_pb2.TableView:
+        shown.append(viewer)
+        return view(table, viewer)
+
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(views, "view", lambda table, v: shown.append(v) or view(table, v))
+        patched.setattr(views, "view", counted)
         for _ in range(5):
             reader = Reader(hub)
             await hub.join(reader.stream, room.table_id, 0)
