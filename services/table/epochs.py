@@ -84,6 +84,16 @@ class Epochs:
             self._store.wake_channel(shard),
             IDLE_MS,
         )
-        if answer not in (b"", b"CONFLICT"):
-            raise ShardMoved
-        return bool(answer == b"")
+        return _is_done(answer)
+
+    async def forget(self, epoch: int, table_id: str) -> bool:
+        """Take a table that is lost out of the lobby; False if it is there. Raises ShardMoved."""
+        shard = self._store.shard_of(table_id)
+        names = ("shard", f"table:{table_id}", "lobby")
+        return _is_done(await self._store.run("forget", shard, names, epoch, table_id))
+
+
+def _is_done(answer: bytes) -> bool:
+    if answer not in (b"", b"CONFLICT"):
+        raise ShardMoved
+    return answer == b""

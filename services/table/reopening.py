@@ -186,16 +186,20 @@ class Reopening:
         except DoorcardError as error:
             self._wait(shard, error.reason)
             return False
-        except Exception:
-            logger.exception("reopening_failed", shard=shard)
+        except Exception as error:
+            if self._wait(shard, type(error).__name__):
+                logger.exception("reopening_failed", shard=shard)
             return False
         self._waits_for.pop(shard, None)
         return True
 
-    def _wait(self, shard: int, why: str) -> None:
-        if self._waits_for.get(shard) != why:
+    def _wait(self, shard: int, why: str) -> bool:
+        """It stays closed for now; whether that is news."""
+        news = self._waits_for.get(shard) != why
+        if news:
             self._waits_for[shard] = why
             logger.warning("shard_stays_closed", shard=shard, waits_for=why)
+        return news
 
     # Steps 1 and 2
 
@@ -291,17 +295,21 @@ class Reopening:
             for blob in await asyncio.gather(
                 *(self._rebuild_table(account, table_id, posted) for table_id in part)
             ):
-                account.add(blob)
-                seated.update(seat.sitting_id for seat in blob.seats.values())
+                if blob is not None:
+                    account.add(blob)
+                    seated.update(seat.sitting_id for seat in blob.seats.values())
             failpoints.reach("reopen.some_tables_rebuilt")
         return seated
 
-    async def _rebuild_table(self, account: Account, table_id: str, posted: Posted) -> Blob:
-        """The table as it is written in the new epoch, by whomever."""
+    async def _rebuild_table(self, account: Account, table_id: str, posted: Posted) -> Blob | None:
+        """The table as it is written in the new epoch, by whomever; None if it is lost."""
         for _ in range(CONFLICTS_MAX):
             stored = await self._store.load(table_id)
             if stored is None:
-                raise ShardMoved
+                if await self._epochs.forget(account.epoch, table_id):
+                    logger.warning("table_lost", table=table_id)
+                    return None
+                continue
             blob = decode(stored.blob)
             if epoch_of(stored.version) == account.epoch:
                 return blob

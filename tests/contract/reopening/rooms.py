@@ -155,7 +155,6 @@ class Scene:
         shard = self.shard_of(table_id)
         with redis.Redis.from_url(self.tables.server.url) as client:
             client.delete(f"{{t{shard}}}:table:{table_id}")
-            client.hdel(f"{{t{shard}}}:lobby", table_id)
 
     # Settlement
 

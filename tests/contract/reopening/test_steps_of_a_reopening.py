@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 from unittest.mock import AsyncMock, patch
+from uuid import uuid4
 
 import pytest
 import redis
@@ -109,6 +110,7 @@ async def test_broken_off_between_any_two_steps_it_is_finished_by_another(
             await reopen_at_last(at, shard, replica=1)
             found = await at.store.shard(shard)
             assert (found.state, found.epoch, found.reason) == (ShardState.OPEN, epoch + 1, "")
+            assert lost not in await at.store.ids_listed(shard)
             await at.sound(shard)
             assert await at.wallet.balance(player, "XTS") == (200, 0, 0), point
         assert len(at.archive.hands) >= len(POINTS)
@@ -166,6 +168,33 @@ async def test_entries_that_do_not_continue_the_ledger_are_never_applied(
         await at.sound(shard)
         assert not set(hands) & set(at.archive.hands)
         assert {each.amount for each in await at.escrow(table)} == {200}
+
+
+async def test_a_reservation_refused_by_an_entry_that_was_lost_is_released_all_the_same(
+    room: Room, start: Start
+) -> None:
+    async with by_hand(room, start) as at:
+        table = await at.create()
+        shard = at.shard_of(table)
+        await at.drain(table)
+        missing = next(name for name in map(str, iter(uuid4, None)) if at.shard_of(name) == shard)
+        reservation = await at.reserve(missing, "ida")
+        request = internal_pb2.ResolveReservationRequest(
+            table_id=missing,
+            reservation_id=reservation,
+            sitting_id=(await at.wallet.reservation(reservation)).sitting_id,
+        )
+        answer = await asyncio.to_thread(at.peers.call, at.peers.tables.ResolveReservation, request)
+        assert not answer.seated
+        # The table that never was is there, and the entry that gives the money back is not.
+        with keys(at) as client:
+            client.xtrim(f"{{t{shard}}}:outbox", maxlen=0)
+        await close(at, shard)
+        assert await reopen(at, shard)
+        assert await at.store.load(missing) is not None
+        assert await at.wallet.balance("ida", "XTS") == (0, 200, 0)
+        await at.sound(shard)
+        assert await at.wallet.balance("ida", "XTS") == (200, 0, 0)
 
 
 async def test_a_hole_in_the_outbox_loses_only_what_comes_after_it(
