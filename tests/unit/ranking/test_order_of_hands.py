@@ -1,6 +1,8 @@
 """The order of hands, case by case (docs/rules.md, 2)."""
 
 import re
+import subprocess
+import sys
 from itertools import combinations, pairwise, product
 
 import pytest
@@ -212,11 +214,16 @@ def test_a_number_that_is_no_class_has_no_category(number: int) -> None:
 
 
 def test_importing_the_game_ranks_nothing_and_does_not_load_numpy() -> None:
-    import subprocess
-    import sys
-
     code = (
         "import sys, services.game.showdown, services.game.names, services.game.ranking as r;"
         "sys.exit('numpy' in sys.modules or bool(r.scalar._high))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("order", ["high", "low8", "ace_to_five", "deuces_wild"])
+def test_the_tables_are_not_made_ready_for_cards_that_are_not_distinct(order: str) -> None:
+    code = f"from services.game.ranking import {order} as rank; rank((0, 0, 1, 2, 3, 4, 5))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=False, timeout=60, capture_output=True, text=True)
+    assert done.stderr.endswith("ValueError: the cards are not distinct\n")
