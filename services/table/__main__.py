@@ -26,6 +26,7 @@ from services.runtime.settings import load
 from services.table import server as table_server
 from services.table.admin_server import SERVICE_NAME as ADMIN_NAME
 from services.table.admin_server import TableAdminServer
+from services.table.closed_tables import ClosedTables
 from services.table.creating import Creator
 from services.table.draft import Services
 from services.table.failover import Failovers
@@ -155,6 +156,7 @@ class Replica:
             Failovers(self.store, self.tables.compare).run,
             self.reopening.run,
             self.reopened.run,
+            ClosedTables(self.store, self.tables).run,
             self.check_wallet,
         )
 

@@ -54,6 +54,7 @@ def hand_is_over(draft: Draft) -> None:
     for number in sorted(blob.seats):
         seats.remove(draft, number)
     blob.after_hand = None
+    blob.closed_ms = draft.now_ms
     set_status(draft, TableStatus.CLOSED, blob.pause_reason)
     seats.schedule(draft)
     if table.blob.waits_for:

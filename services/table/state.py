@@ -297,6 +297,8 @@ class Blob(msgspec.Struct, array_like=True):
     """What the operator said last."""
     commanded: list[tuple[bytes, int]] = []
     """(`digest` of an operator's request, low half of the version that took it), oldest first."""
+    closed_ms: int = 0
+    """When it was closed for good, Redis time; 0 while it is not."""
 
 
 class Played(NamedTuple):

@@ -253,6 +253,10 @@ class Store:
         lines = await self._line.ask("HMGET", key, *page)
         return [(name.decode(), line) for name, line in zip(page, lines, strict=True) if line]
 
+    async def unlist(self, shard: int, table_id: str) -> None:
+        """Take a table off the lobby for good; it must be one that nothing more happens to."""
+        await self._line.ask("HDEL", _key(shard, "lobby"), table_id)
+
     async def claim_due(self, shard: int, limit: int, overdue_ms: int = 0) -> list[str]:
         """Tables that are due, longest overdue first; for a second no other replica gets them.
 

@@ -24,6 +24,9 @@ from services.runtime.errors import (
     PermissionDenied,
 )
 from services.runtime.settings import ServiceSettings
+from services.table.closed_tables import ClosedTables
+from services.table.draft import Draft
+from services.table.mailbox import TICKS
 from services.table.schedules import table_id as scheduled_table_id
 from services.table.templates import template_id
 from tests import valkey
@@ -465,3 +468,36 @@ async def test_what_fails_is_said_in_the_list_and_goes_on_when_it_can(
                 return None
 
         assert (await until(opened)).config.rake_schedule_id == "standard"
+
+
+async def test_a_closed_table_leaves_the_lobby_later_and_stays_known(
+    room: Room, server: valkey.Valkey
+) -> None:
+    async with cluster(room, server) as tables:
+        await tables.add_replica()
+        admin = Admin(tables)
+        replica = tables.replicas[0]
+        closed, still = [await tables.create(name=f"Table {n}") for n in range(2)]
+        await tables.take_seat(closed, "anna")
+        await admin("CloseTable", table_id=closed, reason="not needed")
+
+        async def listed(kept_ms: int) -> set[str]:
+            looking = ClosedTables(replica.store, replica.tables, kept_ms=kept_ms)
+            for shard in range(SHARDS):
+                await looking.look_at(shard)
+            ids = [await replica.store.ids_listed(shard) for shard in range(SHARDS)]
+            return {table_id for each in ids for table_id in each}
+
+        assert await listed(3_600_000) == {closed, still}
+        # Who left is remembered until the ledger has his money.
+        assert await listed(-1) == {closed, still}
+
+        async def forgotten(draft: Draft) -> None:
+            draft.table.blob.remembered.clear()
+            draft.changed = True
+
+        await replica.tables.change(closed, TICKS, "forget", forgotten)
+        assert await listed(-1) == {still}
+        assert (await admin.view(closed)).state == table_pb2.TABLE_STATE_CLOSED
+        with pytest.raises(FailedPrecondition):
+            await admin("PauseTable", table_id=closed, reason="x")
