@@ -202,7 +202,8 @@ def _until_interrupted(work: Coroutine[None, None, int], console: Console) -> in
     try:
         return asyncio.run(run())
     except (HomeInUseError, StartFailedError, DoorcardError) as error:
-        console.print(str(error), style="red", highlight=False, markup=False, soft_wrap=True)
+        told = Console(stderr=True)
+        told.print(str(error), style="red", highlight=False, markup=False, soft_wrap=True)
         return 1
 
 
