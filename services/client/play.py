@@ -362,6 +362,8 @@ class RoutedPlay:
         left, following.left = following.left, None
         if refusal is None:
             self._faults = following.failures = 0
+            if following.link is not None:
+                self.routes.trust(following.link.address)
             following.joined.set()
             following.ever_joined = True
             if left is not None:

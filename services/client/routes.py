@@ -13,6 +13,8 @@ from services.runtime.shards import shard_of
 
 SUSPECT_S: Final = 2.0
 """A replica that lost a stream is done without for so long; by then the room knows better."""
+SUSPECT_MAX_S: Final = 60.0
+"""One that never answers, perhaps because its address leads nowhere from here."""
 PAUSE_FIRST_S: Final = 0.05
 PAUSE_MAX_S: Final = 1.0
 
@@ -36,6 +38,8 @@ class Routes:
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._told = table_pb2.WatchRoutingResponse()
         self._suspect_until: dict[str, float] = {}
+        self._failures: dict[str, int] = {}
+        """Address -> streams in a row that came to nothing."""
         self._first = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -86,8 +90,14 @@ class Routes:
     def suspect(self, address: str) -> None:
         """It lost a stream, or said that it goes away."""
         loop = asyncio.get_running_loop()
-        self._suspect_until[address] = loop.time() + SUSPECT_S
-        loop.call_later(SUSPECT_S, self._tell)
+        failures = self._failures[address] = self._failures.get(address, 0) + 1
+        for_s = min(SUSPECT_MAX_S, SUSPECT_S * 2 ** min(failures - 1, 8))
+        self._suspect_until[address] = loop.time() + for_s
+        loop.call_later(for_s, self._tell)
+
+    def trust(self, address: str) -> None:
+        """A table was joined there."""
+        self._failures.pop(address, None)
 
     def _owner_of(self, table_id: str) -> str:
         told = self._told

@@ -20,7 +20,16 @@ from services.runtime.listen import split_listen
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table.connections import CONNECT_TIMEOUT_S, backoff_s, connections
-from services.table.line import TRIES_MAX, Argument, Command, Line, Script, Wire, unavailable
+from services.table.line import (
+    TRIES_MAX,
+    WAITING_MAX,
+    Argument,
+    Command,
+    Line,
+    Script,
+    Wire,
+    unavailable,
+)
 from services.table.subscription import Channels, OnMessage, OnSubscribed, Subscription
 
 SLOTS: Final = 16_384
@@ -262,7 +271,11 @@ class ClusterWire(Wire):
     def _wait(self, command: Command) -> None:
         """Leave it again in a moment, while its patience lasts."""
         loop = asyncio.get_running_loop()
-        pause_s = backoff_s(max(1, command.tries))
+        command.pauses += 1
+        pause_s = backoff_s(command.pauses)
+        if len(self._later) >= WAITING_MAX:
+            command.fail(unavailable("STORE_FULL"))
+            return
         if command.tries >= TRIES_MAX or loop.time() + pause_s > command.give_up_at:
             command.fail(unavailable("STORE_AWAY"))
             return

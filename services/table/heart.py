@@ -21,6 +21,8 @@ DEAD_AFTER_MS: Final = 1500
 FORGOTTEN_AFTER_MS: Final = 60_000
 CLOCK_SAMPLES: Final = 16
 SHORTEST_PAUSE_S: Final = 0.01
+SILENT_AFTER_MS: Final = 1000
+"""After so long without a beat of our own the store was away, for the others too."""
 
 REPLICAS_KEY: Final = "{room}:replicas"
 ADDRESSES_KEY: Final = "{room}:addresses"
@@ -58,6 +60,10 @@ class Heart:
         self._samples: dict[str, list[Sample]] = {}
         self._offsets_us: dict[str, int] = {}
         self._next_death_ms = 0
+        self._beat_ms = 0
+        """When the last beat was answered."""
+        self._everyone_until_ms = 0
+        """Until then nobody is taken for dead: the store was away."""
         self._retired = False
 
     def now_ms(self, key: str = REPLICAS_KEY) -> int:
@@ -122,6 +128,12 @@ class Heart:
         live = {
             name.decode(): address.decode() for name, address in zip(ids, addresses, strict=True)
         }
+        now_ms = self.now_ms()
+        if self._beat_ms and now_ms - self._beat_ms > SILENT_AFTER_MS:
+            self._everyone_until_ms = now_ms + DEAD_AFTER_MS
+        self._beat_ms = now_ms
+        if now_ms < self._everyone_until_ms:
+            live = {**self.live, **live}
         of_others = [
             int(float(beat))
             for name, beat in zip(ids, beats, strict=True)

@@ -96,7 +96,17 @@ class Command:
     key: one of its keys, which says where it belongs. durable: its reply waits for the replicas.
     """
 
-    __slots__ = ("answer", "answered", "asking", "durable", "give_up_at", "key", "packed", "tries")
+    __slots__ = (
+        "answer",
+        "answered",
+        "asking",
+        "durable",
+        "give_up_at",
+        "key",
+        "packed",
+        "pauses",
+        "tries",
+    )
 
     def __init__(
         self,
@@ -113,6 +123,9 @@ class Command:
         self.give_up_at = give_up_at
         self.durable = durable
         self.tries = 0
+        """Times that it was sent and perhaps had its effect."""
+        self.pauses = 0
+        """Times that it waited for a node to take it."""
         self.asking = False
         """It was sent on to a node that is still taking over its slot."""
         # Not the same as answer.done(): a waiter may have gone away before the reply came.

@@ -279,7 +279,7 @@ class Tables:
         return views.view(await self.read(table_id), viewer)
 
     async def compare(self) -> None:
-        """Compare every table kept here with the store; close the shards that have lost something."""
+        """Compare every table kept here with the store; a shard that lost something is closed."""
         await self._kept.compare()
 
     def busy(self, table_id: str) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from services.table.store import SettingsDiffer
 from services.table.stored import ShardState
+from tests import valkey
 from tests.contract.table_store.stores import TABLE, OpenStore, change, committed
 
 
@@ -94,3 +95,26 @@ async def test_the_records_of_an_idle_table_go_and_those_of_a_table_in_play_stay
         assert await store.events_after(TABLE, third.version) == []
         fourth = await committed(store, change(third, b"3"))
         assert await store.events_after(TABLE, third.version) == [(fourth.version, b"event of 3")]
+
+
+async def test_a_replica_that_is_silent_is_dead_unless_the_store_was_away(
+    open_store: OpenStore, server: valkey.Valkey
+) -> None:
+    async with open_store() as one, open_store(replica_id="replica-2") as other:
+        for store in (one, other):
+            assert store._beating is not None
+            store._beating.cancel()
+        await one.beat()
+        assert set(one.heart.live) == {"replica-1", "replica-2"}
+        with server.client() as client:
+            client.zadd("{room}:replicas", {"replica-2": 1})
+        # As if no beat of ours had been answered for a while either.
+        one.heart._beat_ms -= 5000
+        await one.beat()
+        assert set(one.heart.live) == {"replica-1", "replica-2"}
+        one.heart._everyone_until_ms = 0
+        await one.beat()
+        assert set(one.heart.live) == {"replica-1"}
+        await other.heart.retire()
+        with server.client() as client:
+            assert client.hkeys("{room}:addresses") == [b"replica-1"]
