@@ -10,6 +10,7 @@ from grpc import aio
 from sqlalchemy.exc import OperationalError
 
 from services.history.audit import AuditLog
+from services.history.mail_limit import MailLimit
 from services.history.server import SERVICE_NAME, HistoryServicer, mail_rules
 from services.history.settings import HistorySettings
 from services.history.store import Archive
@@ -38,7 +39,8 @@ def start() -> NoReturn:
         history_pb2_grpc.add_HistoryServiceServicer_to_server(servicer, server)
         return [SERVICE_NAME]
 
-    main(run(settings, register, on_stop=database.close))
+    limit = MailLimit(settings.email_requests_per_hour_and_address)
+    main(run(settings, register, on_stop=database.close, gate=limit.admit))
 
 
 if __name__ == "__main__":

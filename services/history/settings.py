@@ -30,3 +30,6 @@ class HistorySettings(ServiceSettings):
 
     email_requests_per_hour: int = Field(default=120, ge=1, le=100_000)
     """Requests of one player in any hour."""
+
+    email_requests_per_hour_and_address: int = Field(default=1200, ge=1, le=1_000_000)
+    """Requests from one network address in an hour, for each process of the archive."""

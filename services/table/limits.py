@@ -8,7 +8,6 @@ as a keyed hash in the name of its bucket.
 """
 
 import asyncio
-import ipaddress
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,14 +18,13 @@ from services.runtime.errors import DoorcardError, ResourceExhausted
 from services.runtime.ids import check_uuid
 from services.runtime.interceptors import Knock
 from services.runtime.metrics import REGISTRY
+from services.runtime.origins import origin_of
 from services.runtime.roles import Role
 from services.table.buckets import Buckets, Kind, Limit, Rate, Scope
 
 ASK_TIMEOUT_S: Final = 0.25
 PER_SECOND_MAX: Final = 1_000_000
 BURST_MAX: Final = 10_000_000
-IPV6_SITE_BITS: Final = 64
-"""Whoever has an IPv6 address has a whole network of so many bits; it counts as one."""
 
 LIMITED: Final = Counter(
     "doorcard_rate_limited", "Calls refused by a rate limit.", ["limit"], registry=REGISTRY
@@ -119,7 +117,7 @@ def counted(knock: Knock) -> dict[Scope, str]:
         found[Scope.PLAYER] = knock.player
     elif Role.PLAYER in caller.roles:
         found[Scope.PLAYER] = caller.subject
-    address = site_of(knock.forwarded if gateway else knock.peer)
+    address = origin_of(knock)
     if address:
         found[Scope.ADDRESS] = address
     table_id = getattr(knock.request, "table_id", "")
@@ -136,27 +134,6 @@ def kind_of(method: str) -> Kind | None:
     if f"{service}/" != _PLAYERS or name in _UNCOUNTED:
         return None
     return _KINDS.get(name, Kind.CALLS)
-
-
-def site_of(peer: str) -> str:
-    """The address in gRPC's name of a peer, or as a gateway gives it; empty for none that counts.
-
-    This machine's own is a proxy's or a program's beside us, not a player's.
-    """
-    host = peer.partition(":")[2] if peer.startswith(("ipv4:", "ipv6:")) else peer
-    if peer.startswith(("ipv4:", "ipv6:")):
-        host = host.replace("%5B", "[").replace("%5D", "]").rpartition(":")[0].strip("[]")
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return ""
-    if isinstance(address, ipaddress.IPv6Address):
-        address = address.ipv4_mapped or address
-    if address.is_loopback:
-        return ""
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(ipaddress.ip_network((address, IPV6_SITE_BITS), strict=False))
 
 
 def rates_of(text: str) -> Rates:

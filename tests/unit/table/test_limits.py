@@ -8,9 +8,10 @@ import pytest
 from services.runtime.auth import Caller
 from services.runtime.errors import ResourceExhausted, Unavailable
 from services.runtime.interceptors import Knock
+from services.runtime.origins import site_of
 from services.runtime.roles import METHOD_ROLES, Role
 from services.table.buckets import Kind, Limit, Rate, Scope
-from services.table.limits import STANDARD, Limits, counted, kind_of, rates_of, site_of
+from services.table.limits import STANDARD, Limits, counted, kind_of, rates_of
 
 TABLES = "/doorcard.table.v1.TableService/"
 TABLE = "5a5c1b0e-9e5f-4f43-8a5e-2f9f3f6a4b10"
