@@ -19,6 +19,7 @@ from doorcard.history.v1.history_pb2 import (
 from psycopg import sql
 
 from services.history import audit
+from services.runtime import failpoints
 from services.runtime.errors import (
     AlreadyExists,
     FailedPrecondition,
@@ -125,9 +126,12 @@ class Archive:
                 "UPDATE archive_progress SET epoch = %s, archived_seq = %s WHERE shard = %s",
                 (epoch, fresh[-1].seq, shard),
             )
+            failpoints.reach("archive.storing")
             return fresh[-1].seq
 
-        return await self._database.transaction(work)
+        archived_seq = await self._database.transaction(work)
+        failpoints.reach("archive.stored")
+        return archived_seq
 
     async def progress(self, shard: int) -> tuple[int, int]:
         """(epoch, archived_seq) of a shard; (0, 0) before its first entry."""

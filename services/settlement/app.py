@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from celery import Celery, current_task
+from celery.worker.request import Request
 from kombu.entity import Exchange, Queue
 
+from services.runtime import failpoints
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError
 from services.runtime.logs import logger
@@ -71,6 +73,15 @@ def make_app(settings: SettlementSettings) -> Celery:
     return app
 
 
+class Acknowledged(Request):  # type: ignore[misc]
+    """A message, as the worker's parent process knows it."""
+
+    def acknowledge(self) -> None:
+        """Its work is over: the broker may forget it."""
+        super().acknowledge()
+        failpoints.reach("worker.acknowledged")
+
+
 class Works:
     """The tasks of a worker. Each builds what it needs in the child that runs it."""
 
@@ -99,7 +110,7 @@ class Works:
             triggers.LEDGER: self.ledger,
             triggers.MAILS: self.mails,
         }.items():
-            app.task(task, name=name)
+            app.task(task, name=name, Request=Acknowledged)
 
     def drain(self, shard: int) -> None:
         """Drain one shard's outbox."""
@@ -140,6 +151,7 @@ class Works:
         with self._turns.turn(turn) as ours:
             begun = self._attempts.begin(turn, task, _args(), _message()) if ours else None
             well = False
+            failpoints.reach("worker.begun")
             try:
                 yield begun is not None
                 well = True
@@ -156,6 +168,7 @@ class Works:
             finally:
                 if begun is not None:
                     self._attempts.end(begun, well=well)
+        failpoints.reach("worker.ended")
         if begun is not None:
             if self._faults.pop(turn, None):
                 logger.info("task_works_again", task=task, turn=turn)

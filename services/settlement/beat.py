@@ -14,7 +14,7 @@ from celery.beat import ScheduleEntry, Scheduler
 from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 from kombu.exceptions import ChannelError
 
-from services.runtime import logs, metrics
+from services.runtime import failpoints, logs, metrics
 from services.runtime.channels import call_sync, connect_sync
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError
@@ -104,8 +104,10 @@ class BoundedScheduler(Scheduler):  # type: ignore[misc]
         try:
             if self._waiting_in(queue) >= BACKLOG_PERIODS * self._per_period[queue]:
                 return "dropped"
+            failpoints.reach("beat.due")
             with meters.BROKER.timed("publish"):
                 self.apply_async(entry, producer=producer, advance=False)
+            failpoints.reach("beat.sent")
         except Exception as error:
             if self._away_s is None:
                 logger.warning("broker_away", kind=type(error).__name__)

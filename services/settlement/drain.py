@@ -12,6 +12,7 @@ from doorcard.history.v1 import history_pb2
 from doorcard.table.v1 import internal_pb2
 from doorcard.wallet.v1 import wallet_pb2
 
+from services.runtime import failpoints
 from services.runtime.clock import milliseconds, now_ms
 from services.runtime.errors import DoorcardError, FailedPrecondition
 from services.runtime.ids import uuid5_of
@@ -63,6 +64,8 @@ class Drain:
             if read.epoch != at.epoch and read.state in _SHUT:
                 # Nothing there continues what the ledger has; the tables reopen the shard.
                 return at
+            if read.entries:
+                failpoints.reach("drain.read")
             at = self._apply(shard, at, read.entries)
             if archive_fault is None:
                 at, archive_fault = self._archive(shard, at, read.entries)
@@ -114,6 +117,7 @@ class Drain:
             shard=shard, epoch=at.epoch, entries=[entry.ledger for entry in entries]
         )
         answer = self._peers.call(self._peers.wallet.ApplyEntries, request)
+        failpoints.reach("drain.applied")
         if answer.progress.epoch != at.epoch:
             raise FailedPrecondition("EPOCH_DIFFERS", "another epoch began during the drain")
         for entry in entries:
@@ -185,6 +189,7 @@ class Drain:
                 return replace(at, archived_seq=archived_seq)
             raise FailedPrecondition("ARCHIVE_GAP", "the outbox lacks what the archive needs next")
         answer = self._peers.call(self._peers.history.StoreHands, request)
+        failpoints.reach("drain.archived")
         for entry in request.entries:
             if entry.HasField("hand") and at.archived_seq < entry.seq <= answer.archived_seq:
                 meters.ARCHIVED.inc()
@@ -201,6 +206,7 @@ class Drain:
             archived_seq=at.archived_seq,
         )
         self._peers.call(self._peers.tables.TrimOutbox, request)
+        failpoints.reach("drain.trimmed")
         self._trimmed[shard] = at
 
 

@@ -25,11 +25,23 @@ from services.game.hand import (
     Want,
 )
 from services.game.rulebook import TimeOut
+from services.runtime import failpoints
 from services.runtime.errors import DoorcardError, FailedPrecondition
 from services.runtime.ids import uuid7
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import clock, due, money, options, seats, shown, standing, topups, wants
+from services.table import (
+    clock,
+    due,
+    money,
+    options,
+    seats,
+    shown,
+    standing,
+    statistics,
+    topups,
+    wants,
+)
 from services.table.draft import Draft
 from services.table.options import Wish
 from services.table.state import (
@@ -399,6 +411,8 @@ def _finish(draft: Draft, hand: Hand) -> None:
         blob.seats[number].stack += net
         blob.seats[number].brought += net
     _measure(draft, hand)
+    statistics.count(table, running, draft.now_ms)
+    draft.lobby = True
     shown.keep(draft, running, hand)
     blob.hand, table.hand, table.played = None, None, []
     blob.due_ms = 0
@@ -412,6 +426,7 @@ def _finish(draft: Draft, hand: Hand) -> None:
             seats.hand_over(draft, number)
     seats.schedule(draft)
     standing.hand_is_over(draft)
+    failpoints.reach("hand.over")
 
 
 def _measure(draft: Draft, hand: Hand) -> None:
@@ -423,6 +438,7 @@ def _measure(draft: Draft, hand: Hand) -> None:
     hand_id = table.blob.hand.hand_id if table.blob.hand is not None else ""
 
     def count() -> None:
+        failpoints.reach("hand.settled")
         HANDS.labels("void" if result.voided else "settled").inc()
         POTS.observe(pot / small_bet)
         RAKE_TAKEN.labels(currency).inc(sum(result.rake))

@@ -9,6 +9,7 @@ from typing import Final
 
 from doorcard.wallet.v1 import wallet_pb2
 
+from services.runtime import failpoints
 from services.runtime.channels import call
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import AlreadyExists, DoorcardError, NotFound
@@ -73,7 +74,9 @@ class Seating:
         error = seats.refusal(table, sitter, self._store.now_ms())
         if error is not None:
             raise error
+        failpoints.reach("buy_in.asked")
         state = await self._reserve(table, player_id, str(reservation), str(sitting), buy_in)
+        failpoints.reach("buy_in.answered")
         pending = state == wallet_pb2.RESERVATION_STATE_PENDING
         reserved, asked_at = replace(sitter, pending=pending), table.version
 
@@ -83,6 +86,7 @@ class Seating:
             return taken if isinstance(taken, DoorcardError) else (taken, draft.version_after)
 
         taken = await self._tables.change(table_id, player_id, "take_seat", change)
+        failpoints.reach("buy_in.seated")
         if isinstance(taken, DoorcardError):
             raise taken
         return (*taken, str(sitting))
@@ -105,7 +109,9 @@ class Seating:
             raise error
         seat = table.blob.seats[seats.number_of(table, player_id)]
         sitting, asked_at = seat.sitting_id, table.version
+        failpoints.reach("top_up.asked")
         state = await self._reserve(table, player_id, str(reservation), sitting, amount)
+        failpoints.reach("top_up.answered")
         reserved = replace(top_up, state=state)
 
         async def change(draft: Draft) -> tuple[int, int] | DoorcardError:
@@ -114,6 +120,7 @@ class Seating:
             return held if isinstance(held, DoorcardError) else (draft.version_after, held)
 
         held = await self._tables.change(table_id, player_id, "top_up", change)
+        failpoints.reach("top_up.held")
         if isinstance(held, DoorcardError):
             raise held
         return held

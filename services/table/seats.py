@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from doorcard.table.v1 import table_pb2
 
 from services.game.invariant import require
+from services.runtime import failpoints
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError, FailedPrecondition, InvalidArgument
 from services.table import antes, buy_ins, due, money, reservations, views, waiting
@@ -108,6 +109,8 @@ def remove(draft: Draft, number: int) -> None:
     freed = table_pb2.TableEvent.SeatFreed(seat=number, player_id=seat.player_id)
     draft.tell(seat_freed=freed)
     waiting.offer(draft)
+    failpoints.reach("cash_out.made")
+    draft.once_committed.append(lambda: failpoints.reach("cash_out.stored"))
 
 
 async def sit_out(draft: Draft, player_id: str) -> int:

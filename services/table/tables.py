@@ -16,6 +16,7 @@ from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 from prometheus_client import Counter
 
+from services.runtime import failpoints
 from services.runtime.channels import call
 from services.runtime.errors import (
     OUR_FAULT,
@@ -33,6 +34,7 @@ from services.table import clock, due, hands, money, reservations, seats, standi
 from services.table.draft import Draft, Moved, Services, Stopwatch
 from services.table.hands import Order
 from services.table.kept import KeptTables
+from services.table.lobby_lines import line_of
 from services.table.mailbox import TICKS, Mailboxes
 from services.table.options import Wish
 from services.table.protection import Claims
@@ -375,6 +377,7 @@ class Tables:
         with draft.watch.stage("commit"):
             try:
                 commit, frames = self._commit_of(draft)
+                failpoints.reach("commit.made")
                 outcome = await self._store.commit(commit)
             except BaseException:
                 self._kept.drop(table.table_id)
@@ -382,6 +385,7 @@ class Tables:
         if isinstance(outcome, Committed):
             table.stored = Stored(outcome.version, outcome.tag, commit.blob)
             self._kept.keep(table)
+            failpoints.reach("commit.done")
             for tell in draft.once_committed:
                 tell()
             self.published(table.table_id, outcome.version, frames)
@@ -411,7 +415,7 @@ class Tables:
             event=_pack(frames),
             deadline_ms=due.next_ms(table),
             outbox=[entry.item(draft.now_ms) for entry in draft.outbox],
-            lobby=views.summary(table).SerializeToString() if draft.lobby else None,
+            lobby=line_of(table) if draft.lobby else None,
             not_before_ms=draft.not_before_ms,
             trim_events_below=_trim_below(draft),
             forget_events_ms=0 if table.hand is not None else IDLE_MS,
@@ -498,7 +502,7 @@ class Tables:
     async def _create(self, table: Table, outbox: tuple[money.Entry, ...]) -> Table | None:
         """None when it was created; else the table that was there."""
         at_ms = self._store.now_ms()
-        line = views.summary(table).SerializeToString()
+        line = line_of(table)
         blob = table.encode()
         outcome = await self._store.commit(
             Commit(

@@ -12,6 +12,7 @@ from doorcard.wallet.v1 import wallet_pb2
 from services.game.cards import card_name, parse_card
 from services.game.hand import Deal, Hand, Rake, Showdown, ShowdownResult, Want
 from services.game.rulebook import OddChipHigh, OddChipLow, OddChipRemainder, ShowdownRule
+from services.runtime import failpoints
 from services.runtime.errors import Internal
 from services.table import money, views
 from services.table.draft import Draft
@@ -108,19 +109,23 @@ async def _rake(draft: Draft, hand: Hand, want: Rake) -> None:
             dealt_in=want.dealt_in,
             street=want.street,
         )
+        failpoints.reach("hand.rake_asked")
         reply: wallet_pb2.AssessRakeResponse = await draft.ask(
             "wallet", draft.services.wallet.AssessRake, request
         )
+        failpoints.reach("hand.rake_answered")
         shares = list(reply.shares)
     draft.tell_hand(hand.rake(shares))
 
 
 async def _divide(draft: Draft, hand: Hand, want: Showdown) -> None:
+    failpoints.reach("hand.showdown_asked")
     reply: showdown_pb2.DivideShowdownResponse = await draft.ask(
         "showdown",
         draft.services.showdown.DivideShowdown,
         _showdown_request(draft.table, hand, want),
     )
+    failpoints.reach("hand.showdown_answered")
     awards = [
         (each.pot, each.seat, each.amount, views.PARTS.index(each.part), each.hand_name)
         for each in reply.awards

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from psycopg.errors import UniqueViolation
 
+from services.runtime import failpoints
 from services.runtime.errors import AlreadyExists, DoorcardError, FailedPrecondition
 from services.runtime.postgres import Connection, Database, Work
 
@@ -76,6 +77,7 @@ async def remember(connection: Connection, request: Asked, entry: int, balance: 
         "INSERT INTO requests (id, kind, content, entry, balance) VALUES (%s, %s, %s, %s, %s)",
         (*request, entry, balance),
     )
+    failpoints.reach("wallet.paying")
     return Done(str(entry), balance)
 
 
@@ -108,6 +110,7 @@ async def done(database: Database, work: Work[Done | Refused]) -> Done:
     Two of the same id at once meet in the unique index, and the later one looks again.
     """
     answer = await database.transaction(work, again_on=(UniqueViolation,))
+    failpoints.reach("wallet.paid")
     if isinstance(answer, Refused):
         raise answer.error()
     return answer

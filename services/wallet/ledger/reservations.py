@@ -7,6 +7,7 @@ from psycopg import sql
 from psycopg.errors import UniqueViolation
 from psycopg.rows import scalar_row
 
+from services.runtime import failpoints
 from services.runtime.errors import NotFound
 from services.runtime.postgres import Connection, Database
 from services.wallet.entries import State
@@ -80,6 +81,7 @@ async def reserve(database: Database, buy_in: BuyIn, shard: int) -> Reservation:
 
     # The same id for another player, or an early Release, meets in the unique index.
     found = await database.transaction(work, again_on=(UniqueViolation,))
+    failpoints.reach("wallet.reserved")
     if isinstance(found, Refused):
         raise found.error()
     return found
@@ -178,6 +180,7 @@ async def _set_aside(
         (buy_in.reservation_id, player.id, escrow_id, buy_in.amount, buy_in.table_id),
     )
     created: Any = await cursor.fetchone()
+    failpoints.reach("wallet.reserving")
     return Reservation(*buy_in, State.PENDING, created)
 
 

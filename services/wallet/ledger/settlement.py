@@ -12,6 +12,7 @@ import psycopg
 from psycopg import AsyncCursor
 from psycopg.rows import args_row, scalar_row
 
+from services.runtime import failpoints
 from services.runtime.errors import InvalidArgument
 from services.runtime.postgres import Connection, Database
 from services.wallet.entries import (
@@ -61,6 +62,7 @@ async def apply_entries(
         progress = _after(before, remaining)
         await write(connection, posting, progress)
         await _write_parked(connection, shard, epoch, posting)
+        failpoints.reach("wallet.applying")
         return progress, posting.summary_of_parked()
 
     async def one_by_one(connection: Connection) -> tuple[Progress, list[Parked]]:
@@ -76,9 +78,11 @@ async def apply_entries(
         return progress, parked
 
     try:
-        return await database.transaction(together)
+        done = await database.transaction(together)
     except _REFUSED_BY_DATABASE:
-        return await database.transaction(one_by_one)
+        done = await database.transaction(one_by_one)
+    failpoints.reach("wallet.applied")
+    return done
 
 
 def _check_chain(entries: Sequence[Entry]) -> None:

@@ -1,6 +1,7 @@
 """Fail points: silent unless armed, taken by one process only, and only once."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,3 +47,32 @@ def test_another_points_file_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "drain.read").write_text("")
     assert _run(tmp_path).stdout == "went on\n"
     assert [each.name for each in tmp_path.iterdir()] == ["drain.read"]
+
+
+def test_every_point_in_the_code_is_listed_and_every_one_listed_is_in_the_code() -> None:
+    services = Path(failpoints.__file__).parent.parent
+    reached = [
+        name
+        for source in sorted(services.rglob("*.py"))
+        for name in re.findall(r"failpoints\.reach\(\"([^\"]+)\"\)", source.read_text("utf-8"))
+    ]
+    assert sorted(reached) == sorted(failpoints.POINTS)
+
+
+def test_a_second_word_in_the_file_takes_the_whole_group(tmp_path: Path) -> None:
+    (tmp_path / "drain.applied").write_text("SIGKILL group")
+    environment = {**os.environ, failpoints.VARIABLE: str(tmp_path)}
+    parent = (
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]]);"
+        " print('outlived it')"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", parent, REACH],
+        check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        start_new_session=True,
+    )
+    assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, "")
