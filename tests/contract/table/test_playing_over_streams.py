@@ -131,7 +131,7 @@ async def test_the_outbox_of_a_hand_is_read_by_settlement(
             metadata=room.metadata("settlement", ("service",)),
         )
         kinds = [entry.ledger.WhichOneof("entry") for entry in read.entries]
-        assert kinds[:4] == ["commit", "commit", "commit", "hand"]
+        assert kinds[:5] == ["note", "commit", "commit", "commit", "hand"]
         assert read.entries[3].hand.hand_id == hand_id
         money = await internal.InspectMoney(
             internal_pb2.InspectMoneyRequest(shard=store.shard_of(table_id)),
