@@ -82,6 +82,18 @@ def hidden(fields: Fields) -> Fields:
     return with_actions(fields, unseen)
 
 
+def losers_shown(fields: Fields, as_muck: bool) -> Fields:
+    """Who won nothing mucks instead of showing, or (else) nothing is said of him at the end."""
+    actions: list[str] = []
+    for action in fields["actions"]:
+        found = re.fullmatch(r"(p(\d) sm)( .+)?", action)
+        if found is None or fields["_payouts"][int(found[2]) - 1]:
+            actions.append(action)
+        elif as_muck:
+            actions.append(found[1])
+    return {**fields, "actions": actions}
+
+
 def dealt_backwards(fields: Fields) -> Fields:
     """The deals of each street in the opposite order."""
     actions: list[str] = []

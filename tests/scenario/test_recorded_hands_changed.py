@@ -15,6 +15,7 @@ from tests.scenario.phh_text import (
     dealt_backwards,
     fields_of,
     hidden,
+    losers_shown,
     rotated,
     scaled,
     text_of,
@@ -22,6 +23,7 @@ from tests.scenario.phh_text import (
 )
 
 FILES = sorted(HANDS.glob("*/*.phh"))
+ONLINE = [file for file in FILES if file.parent.name == "online"]
 FROM_ROOMS = [file for file in FILES if file.parent.name != "cases"]
 
 
@@ -51,6 +53,19 @@ def test_with_the_down_cards_that_were_not_shown_unknown() -> None:
     assert errors(FROM_ROOMS, hidden) == {}
 
 
+@pytest.mark.parametrize("as_muck", [True, False], ids=["mucked", "unsaid"])
+def test_with_the_hands_of_losers_not_shown(as_muck: bool) -> None:
+    files = [file for file in FROM_ROOMS if "_payouts" in fields_of(file)]
+    assert errors(files, lambda fields: hidden(losers_shown(fields, as_muck))) == {}
+
+
+def test_without_a_word_on_its_situations() -> None:
+    def unsaid(fields: Fields) -> Fields:
+        return {name: value for name, value in fields.items() if name != "_situations"}
+
+    assert errors(FROM_ROOMS, unsaid) == {}
+
+
 def test_with_comments_and_the_deals_of_a_street_in_another_order() -> None:
     def rewritten(fields: Fields) -> Fields:
         changed = dealt_backwards(fields)
@@ -62,8 +77,13 @@ def test_with_comments_and_the_deals_of_a_street_in_another_order() -> None:
 
 
 def test_from_a_room_that_nobody_knows() -> None:
-    files = [file for file in FILES if file.parent.name == "online"]
-    assert errors(files, lambda fields: {**fields, "_site": "elsewhere"}) == {}
+    assert errors(ONLINE, lambda fields: {**fields, "_site": "elsewhere"}) == {}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("site", sorted({fields_of(file)["_site"] for file in ONLINE}))
+def test_from_any_other_room(site: str) -> None:
+    assert errors(ONLINE, lambda fields: {**fields, "_site": site}) == {}
 
 
 def test_for_other_stakes() -> None:
