@@ -42,9 +42,13 @@ class Failover:
         self._replica = replica
 
     async def mark(self) -> None:
+        await self.catch_up()
+        self._link.cut()
+
+    async def catch_up(self) -> None:
+        """The replica has everything until now."""
         # Not on the loop that carries what is copied.
         await asyncio.to_thread(self._wait_for_the_copy)
-        self._link.cut()
 
     def _wait_for_the_copy(self) -> None:
         with self._primary.client() as primary:
@@ -96,7 +100,7 @@ class Emptied:
 
 
 @asynccontextmanager
-async def failover() -> AsyncIterator[LossyStore]:
+async def failover() -> AsyncIterator[Failover]:
     """Two servers, and relays before them and between them."""
     with _folder() as one, _folder() as other:
         primary, replica = valkey.Valkey(Path(one), tcp=True), valkey.Valkey(Path(other))

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
+from services.table.stored import ShardState
 from tests.conftest import Room
 from tests.contract.reopening.rooms import Scene, released, scene
 from tests.contract.reopening.stores import LossyStore, cut_file, emptied, failover
@@ -105,6 +106,31 @@ async def test_a_store_that_went_back_is_rebuilt(
         assert all([released(await at.wallet.reservation(each)) for each in pending])
         assert [seat.player_id for seat in (await at.view(other)).seats] == ["dora"]
         await goes_on(at, table, anna, seen)
+        await at.sound(shard)
+
+
+async def test_a_replica_that_has_everything_is_promoted_and_nobody_notices(
+    room: Room, start: Start
+) -> None:
+    async with failover() as store, scene(room, start, store) as at:
+        table = await at.create()
+        await at.seat(table, "anna", "ben")
+        await at.play_hand(table)
+        await at.drain(table)
+        anna = await at.watch(table, "anna", replica=1)
+        view = await at.act(table)
+        await store.catch_up()
+        await store.lose()
+        after = await at.act(table)
+        assert after.hand.hand_id == view.hand.hand_id
+        await at.play_hand(table)
+        await anna.until(lambda: view.hand.hand_id in anna.hands_ended)
+        assert len(anna.snapshots) == 1
+        await at.drain(table)
+        for replica in at.tables.replicas:
+            await replica.tables.compare()
+        shard = at.shard_of(table)
+        assert (await at.store.shard(shard))[:2] == (ShardState.OPEN, 1)
         await at.sound(shard)
 
 
