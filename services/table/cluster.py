@@ -255,14 +255,15 @@ class ClusterWire(Wire):
             command.fail(unavailable("STORE_AWAY"))
             return
         address = _address(error)
-        if isinstance(error, AskError) and address:
-            REDIRECTED.labels("ask").inc()
-            command.asking = True
-            self._line(address).leave(command)
-        elif isinstance(error, MovedError) and address:
+        # MovedError is an AskError too.
+        if isinstance(error, MovedError) and address:
             REDIRECTED.labels("moved").inc()
             self._map.learn(error.slot_id, address)
             self.leave(command)
+        elif isinstance(error, AskError) and address:
+            REDIRECTED.labels("ask").inc()
+            command.asking = True
+            self._line(address).leave(command)
         else:
             REDIRECTED.labels("wait" if isinstance(error, ResponseError) else "lost").inc()
             self._map.look()

@@ -8,6 +8,7 @@ from redis.crc import key_slot
 
 from services.local.checks import State, nodes_of, tables_redis
 from services.runtime.errors import Unavailable
+from services.runtime.metrics import REGISTRY
 from services.runtime.shards import shard_of
 from services.table import wakes as wakes_module
 from services.table.cluster import ClusterUrl
@@ -35,6 +36,12 @@ def on_shard(shard: int, name: str) -> str:
         for table_id in (f"{name}-{number}" for number in range(10_000))
         if shard_of(table_id, SHARDS) == shard
     )
+
+
+def redirected(answer: str) -> float:
+    """Commands that a node answered so."""
+    name = "doorcard_store_redirections_total"
+    return REGISTRY.get_sample_value(name, {"answer": answer}) or 0.0
 
 
 async def test_tables_of_all_shards_are_kept_on_all_nodes(nodes: ValkeyCluster) -> None:
@@ -105,6 +112,7 @@ async def test_a_shard_moves_to_another_node_while_its_table_goes_on(
         playing = asyncio.create_task(play())
         source = nodes.owner("{t3}:shard")
         target = next(node for node in nodes.nodes if node is not source)
+        before = {answer: redirected(answer) for answer in ("moved", "ask", "wait")}
         moved = await asyncio.to_thread(nodes.migrate, "{t3}:shard", target)
         assert moved >= 4
         after_move = last.version
@@ -114,6 +122,9 @@ async def test_a_shard_moves_to_another_node_while_its_table_goes_on(
         stopped.set()
         await playing
         assert nodes.owner("{t3}:shard") is target
+        told = {answer: redirected(answer) - count for answer, count in before.items()}
+        print(f"redirected: {told}")
+        assert told["wait"] + told["ask"] > 0
         assert await other.load(table_id) == last
         # Wake-ups come from the new node.
         final = await committed(one, change(last, b"end", table_id=table_id))
@@ -122,6 +133,22 @@ async def test_a_shard_moves_to_another_node_while_its_table_goes_on(
         assert shard.last_seq - seq == last.version - stored.version
         read = await one.read_outbox(3, after_seq=0, limit=10_000, epoch=1, applied_id="")
         assert [entry.seq for entry in read.entries] == list(range(1, shard.last_seq + 1))
+
+
+async def test_a_shard_that_has_moved_meanwhile_is_found_by_one_redirection(
+    nodes: ValkeyCluster,
+) -> None:
+    table_id = on_shard(6, "meanwhile")
+    async with store_on(nodes, shards=SHARDS) as store:
+        stored = await committed(store, change(None, b"1", table_id=table_id))
+        source = nodes.owner("{t6}:shard")
+        target = next(node for node in nodes.nodes if node is not source)
+        await asyncio.to_thread(nodes.migrate, "{t6}:shard", target)
+        moved, asked = redirected("moved"), redirected("ask")
+        assert await store.load(table_id) == stored
+        assert await store.load(table_id) == stored
+        assert redirected("moved") == moved + 1
+        assert redirected("ask") == asked
 
 
 async def test_a_slot_that_nobody_has_is_unavailable_until_somebody_has_it(

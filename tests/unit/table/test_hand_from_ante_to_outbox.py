@@ -1,6 +1,7 @@
 """A hand from the first tick to the outbox, through services that answer."""
 
 from services.table.state import SeatStatus
+from services.table.tables import IDLE_MS
 from tests.unit.table.rooms import FakeRoom, bold
 
 
@@ -44,3 +45,15 @@ async def test_hands_follow_one_another_until_chips_run_out() -> None:
     broke = [seat for seat in room.table.blob.seats.values() if not seat.stack]
     assert all(seat.status is SeatStatus.SITTING_OUT for seat in broke)
     assert room.table.blob.hands == hands
+
+
+async def test_records_are_forgotten_between_hands_only() -> None:
+    room = FakeRoom(seed=3)
+    await room.create()
+    await room.seat("anna", "ben")
+    assert room.store.commits[-1].forget_events_ms == IDLE_MS
+    await room.start_hand()
+    assert room.store.commits[-1].forget_events_ms == 0
+    await room.play_out(room.choose)
+    assert room.table.hand is None
+    assert room.store.commits[-1].forget_events_ms == IDLE_MS
