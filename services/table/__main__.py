@@ -32,6 +32,9 @@ from services.table.draft import Services
 from services.table.failover import Failovers
 from services.table.internal_server import TableInternalServer
 from services.table.limits import Limits, rates_of
+from services.table.lobby import Lobby
+from services.table.lobby_server import LobbyServer
+from services.table.lobby_watching import LobbyWatching
 from services.table.moves import Moves
 from services.table.operators import Operators
 from services.table.outbox import Outbox
@@ -114,6 +117,9 @@ class Replica:
         self.players = table_server.TableServer(self.store, self.tables, self.watchers, wallet)
         seating = Seating(self.store, self.tables, wallet, replica_id=self.id)
         self.seats = SeatServer(seating, self.moves)
+        self.lobby = Lobby(self.store)
+        self.lobby_watching = LobbyWatching(self.lobby)
+        self.lobby_server = LobbyServer(self.store, self.tables, self.lobby, self.lobby_watching)
         self.operators = Operators(self.tables)
         self.admin = TableAdminServer(
             self.store,
@@ -136,7 +142,9 @@ class Replica:
         await self._wallet_agrees()
         internal_pb2_grpc.add_TableInternalServiceServicer_to_server(self.settlement, server)
         admin_pb2_grpc.add_TableAdminServiceServicer_to_server(self.admin, server)
-        name = table_server.register(server, self.players, self.seats, self.routing)
+        name = table_server.register(
+            server, self.players, self.seats, self.lobby_server, self.routing
+        )
         return [name, INTERNAL_NAME, ADMIN_NAME]
 
     def bound(self, address: str) -> None:
@@ -150,6 +158,7 @@ class Replica:
         return (
             self.sweep.run,
             self.watchers.wakes.run,
+            self.lobby.run,
             self.outbox.run,
             self.admin.scheduler.run,
             StoreGauges(self.store).run,
@@ -184,6 +193,7 @@ class Replica:
             # Then the others find out for themselves.
             logger.info("not_retired", reason=error.reason)
         self.routing.drain()
+        self.lobby_watching.drain()
         await self.watchers.drain()
         await self.sweep.stop()
         await self.moves.finished()

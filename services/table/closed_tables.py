@@ -13,6 +13,7 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table import reservations
 from services.table.draft import Draft
+from services.table.lobby_lines import read_line
 from services.table.mailbox import TICKS
 from services.table.state import Table
 from services.table.store import Store
@@ -22,7 +23,6 @@ EVERY_S: Final = 10.0
 """Between two shards; with 256 of them each is looked at about every three quarters of an hour."""
 KEPT_MS: Final = 24 * 3_600_000
 """A closed table stays in the lobby for so long, for those who look for it."""
-PAGE: Final = 200
 
 UNLISTED: Final = Counter(
     "doorcard_closed_tables_unlisted", "Closed tables taken off the lobby.", registry=REGISTRY
@@ -51,13 +51,9 @@ class ClosedTables:
 
     async def look_at(self, shard: int) -> None:
         """Take the shard's closed tables off the lobby whose money is settled."""
-        after = ""
-        while lines := await self._store.list_tables(shard, after, PAGE):
-            after = lines[-1][0]
-            for table_id, line in lines:
-                summary = table_pb2.TableSummary.FromString(line)
-                if summary.state == table_pb2.TABLE_STATE_CLOSED:
-                    await self._unlist(shard, table_id)
+        for table_id, line in (await self._store.lobby_of(shard)).items():
+            if read_line(line).summary.state == table_pb2.TABLE_STATE_CLOSED:
+                await self._unlist(shard, table_id)
 
     async def _unlist(self, shard: int, table_id: str) -> None:
         try:

@@ -19,6 +19,7 @@ from services.runtime.logs import logger
 from services.table import seats, views, waiting
 from services.table.buy_ins import AFTER_HAND, ANYTHING, offer_of
 from services.table.draft import Draft, Moved
+from services.table.lobby_lines import read_line
 from services.table.mailbox import TICKS
 from services.table.state import Seat, SeatStatus, Table, TableStatus
 from services.table.store import Store
@@ -26,8 +27,6 @@ from services.table.tables import Tables
 from services.table.times import STANDARD, SeatTimes
 
 SHARDS_AT_ONCE: Final = 16
-LINES_MAX: Final = 200
-"""Tables of a shard that are looked at."""
 TRIED_MAX: Final = 8
 """Tables that are asked for a seat before there is none."""
 TELLING_MAX: Final = 1000
@@ -147,11 +146,9 @@ class Moves:
         own = views.summary(table)
         for start in range(0, len(shards), SHARDS_AT_ONCE):
             chunk = shards[start : start + SHARDS_AT_ONCE]
-            pages = await asyncio.gather(
-                *(self._store.list_tables(shard, "", LINES_MAX) for shard in chunk)
-            )
-            for table_id, line in (each for page in pages for each in page):
-                if _may_do(own, table_pb2.TableSummary.FromString(line)):
+            pages = await asyncio.gather(*(self._store.lobby_of(shard) for shard in chunk))
+            for table_id, line in (each for page in pages for each in page.items()):
+                if _may_do(own, read_line(line).summary):
                     yield await self._tables.read(table_id)
 
     def _has_left(self, moved: Moved) -> None:

@@ -34,6 +34,7 @@ from services.runtime.metrics import REGISTRY
 from services.table import due, views
 from services.table.epochs import Epochs, ShardMoved
 from services.table.hands import HANDS
+from services.table.lobby_lines import line_of
 from services.table.rebuilding import Losses, Posted, rebuild
 from services.table.state import Blob, Table, decode
 from services.table.store import Store
@@ -224,10 +225,11 @@ class Reopening:
                 and first.previous_entry_id == progress.applied_id
             )
             return "settlement" if continues else ""
-        backlog = await self._store.backlog(shard)
-        closed_for_ms = self._store.now_ms(shard) - found.closed_ms
-        if backlog.entries_held > 1 and closed_for_ms < self._archive_wait_ms:
-            return "archive"
+        entries = (await self._store.backlog(shard)).entries_held - 1
+        if entries > 0:
+            if self._store.now_ms(shard) - found.closed_ms < self._archive_wait_ms:
+                return "archive"
+            logger.error("entries_not_archived", shard=shard, entries=entries)
         return ""
 
     # Steps 3 and 4
@@ -337,7 +339,7 @@ class Reopening:
             present,
             table.encode(),
             _pack(frames),
-            views.summary(table).SerializeToString(),
+            line_of(table),
             due.next_ms(table) or 0,
         )
 

@@ -1,7 +1,6 @@
 """TableService: gRPC in, domain out, nothing else."""
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterable
 from functools import partial
@@ -12,16 +11,15 @@ from doorcard.table.v1 import table_pb2
 from google.protobuf.message import Message
 
 from services.runtime.auth import acting_player, current_caller
-from services.runtime.errors import (
-    InvalidArgument,
-    PermissionDenied,
-)
+from services.runtime.errors import PermissionDenied
 from services.runtime.ids import check_uuid
 from services.runtime.roles import Role
 from services.table import audit, shown, views
 from services.table.creating import Creator
 from services.table.creation import new_table
 from services.table.draft import Wallet
+from services.table.lobby_server import UNARY as LOBBY_UNARY
+from services.table.lobby_server import LobbyServer
 from services.table.play_server import PlayServer, order_of, wish_of
 from services.table.routing import Routing
 from services.table.seat_server import UNARY as SEATS_UNARY
@@ -36,18 +34,12 @@ if TYPE_CHECKING:
     Context = ServicerContext[Any, Any]
 
 SERVICE_NAME: Final = table_pb2.DESCRIPTOR.services_by_name["TableService"].full_name
-PAGE_DEFAULT: Final = 50
-PAGE_MAX: Final = 200
-
-_PAGE_TOKEN: Final = re.compile(r"([0-9]{1,5}):(.+)")
-"""Shard, and the last table's id."""
 
 
 class TableServer:
     """Tables for players, gateways and operators; `register` adds it to a server."""
 
     def __init__(self, store: Store, tables: Tables, watchers: Watchers, wallet: Wallet) -> None:
-        self._store = store
         self._tables = tables
         self._watchers = watchers
         self._creator = Creator(store, tables, wallet)
@@ -59,25 +51,6 @@ class TableServer:
         by = audit.instruction("create_table", request.request_id)
         table = await self._creator.create(new_table(request), by)
         return table_pb2.CreateTableResponse(table=views.view(table, views.PUBLIC))
-
-    async def ListTables(  # noqa: N802
-        self, request: table_pb2.ListTablesRequest, _context: "Context"
-    ) -> table_pb2.ListTablesResponse:
-        size = request.page_size or PAGE_DEFAULT
-        if not 1 <= size <= PAGE_MAX:
-            raise InvalidArgument.of_field("page_size", f"must be 1 to {PAGE_MAX}")
-        shard, after_id = self._page(request.page_token)
-        response = table_pb2.ListTablesResponse()
-        while shard < self._store.shards:
-            left = size - len(response.tables)
-            lines = await self._store.list_tables(shard, after_id, left)
-            for _, line in lines:
-                response.tables.append(table_pb2.TableSummary.FromString(line))
-            if len(lines) == left:
-                response.next_page_token = f"{shard}:{lines[-1][0]}"
-                break
-            shard, after_id = shard + 1, ""
-        return response
 
     async def GetTable(  # noqa: N802
         self, request: table_pb2.GetTableRequest, _context: "Context"
@@ -159,20 +132,18 @@ class TableServer:
         finally:
             self._watchers.close(stream)
 
-    def _page(self, token: str) -> tuple[int, str]:
-        if not token:
-            return 0, ""
-        found = _PAGE_TOKEN.fullmatch(token)
-        if found is None or int(found[1]) >= self._store.shards:
-            raise InvalidArgument.of_field("page_token", "must be one that was given out")
-        return int(found[1]), check_uuid(found[2], "page_token")
 
-
-def register(server: "Server", service: TableServer, seats: SeatServer, routing: Routing) -> str:
+def register(
+    server: "Server",
+    service: TableServer,
+    seats: SeatServer,
+    lobby: LobbyServer,
+    routing: Routing,
+) -> str:
     """Add the service, which is in parts, to a server; the name that reflection and health know it
     by.
 
-    The two streams write bytes that are encoded already.
+    All streams but the routing's write bytes that are encoded already.
     """
     handlers: dict[str, Any] = {
         name: grpc.unary_unary_rpc_method_handler(
@@ -180,7 +151,11 @@ def register(server: "Server", service: TableServer, seats: SeatServer, routing:
             request_deserializer=request.FromString,
             response_serializer=_serialized,
         )
-        for part, methods in ((service, _UNARY), (seats, SEATS_UNARY))
+        for part, methods in (
+            (service, _UNARY),
+            (seats, SEATS_UNARY),
+            (lobby, LOBBY_UNARY),
+        )
         for name, request in methods.items()
     }
     handlers["Play"] = grpc.stream_stream_rpc_method_handler(
@@ -188,6 +163,9 @@ def register(server: "Server", service: TableServer, seats: SeatServer, routing:
     )
     handlers["WatchTable"] = grpc.unary_stream_rpc_method_handler(
         service.WatchTable, request_deserializer=table_pb2.WatchTableRequest.FromString
+    )
+    handlers["WatchLobby"] = grpc.unary_stream_rpc_method_handler(
+        lobby.WatchLobby, request_deserializer=table_pb2.WatchLobbyRequest.FromString
     )
     handlers["WatchRouting"] = grpc.unary_stream_rpc_method_handler(
         routing.WatchRouting,
@@ -200,7 +178,6 @@ def register(server: "Server", service: TableServer, seats: SeatServer, routing:
 
 _UNARY: Final[dict[str, type[Message]]] = {
     "CreateTable": table_pb2.CreateTableRequest,
-    "ListTables": table_pb2.ListTablesRequest,
     "GetTable": table_pb2.GetTableRequest,
     "LeaveSeat": table_pb2.LeaveSeatRequest,
     "SitOut": table_pb2.SitOutRequest,

@@ -250,6 +250,20 @@ class Left(msgspec.Struct, array_like=True):
     """Unix time."""
 
 
+class Recent(msgspec.Struct, array_like=True):
+    """Means of a table's last hands (`statistics`), each times `statistics.SCALE`."""
+
+    hands: int
+    """That they are of, as far as it matters."""
+    pot: int
+    """Whole pot before rake, minor units."""
+    span_ms: int
+    """From the start of a hand to its end."""
+    dealt_in: int
+    on_fourth: int
+    """Players who saw fourth street."""
+
+
 class Rebuild(msgspec.Struct, array_like=True):
     """That a table was made anew from the ledger, because what the store had of it was lost."""
 
@@ -299,6 +313,8 @@ class Blob(msgspec.Struct, array_like=True):
     """(`digest` of an operator's request, low half of the version that took it), oldest first."""
     closed_ms: int = 0
     """When it was closed for good, Redis time; 0 while it is not."""
+    recent: Recent | None = None
+    """None before the first hand is over."""
 
 
 class Played(NamedTuple):

@@ -13,7 +13,6 @@ again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what
 """
 
 import asyncio
-from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from secrets import token_bytes
@@ -243,19 +242,14 @@ class Store:
             found.append((at, self._open(sealed, table_id, EVENT, at)))
         return found if present is not None and version + len(found) >= int(present) else None
 
-    async def list_tables(self, shard: int, after_id: str, limit: int) -> list[tuple[str, bytes]]:
-        """Lines of the lobby of one shard, by table id, after an id ("" = from the first)."""
-        key = _key(shard, "lobby")
-        ids = sorted(await self._line.ask("HKEYS", key))
-        page = ids[bisect_right(ids, after_id.encode()) :][:limit]
-        if not page:
-            return []
-        lines = await self._line.ask("HMGET", key, *page)
-        return [(name.decode(), line) for name, line in zip(page, lines, strict=True) if line]
-
     async def unlist(self, shard: int, table_id: str) -> None:
         """Take a table off the lobby for good; it must be one that nothing more happens to."""
         await self._line.ask("HDEL", _key(shard, "lobby"), table_id)
+
+    async def lobby_of(self, shard: int) -> dict[str, bytes]:
+        """Every line of the lobby of one shard, by table id."""
+        found = await self._line.ask("HGETALL", _key(shard, "lobby"))
+        return {found[at].decode(): found[at + 1] for at in range(0, len(found), 2)}
 
     async def claim_due(self, shard: int, limit: int, overdue_ms: int = 0) -> list[str]:
         """Tables that are due, longest overdue first; for a second no other replica gets them.

@@ -21,7 +21,7 @@ from services.game.events import COMMUNITY, Event, EventKind
 from services.game.rulebook import Game
 from services.game.wants import Act, Legal
 from services.runtime.clock import timestamp
-from services.table import buy_ins, turn_times
+from services.table import buy_ins, statistics, turn_times
 from services.table.state import (
     Config,
     Played,
@@ -226,13 +226,17 @@ def config(table_id: str, stored: Config) -> table_pb2.TableConfig:
 
 
 def summary(table: Table) -> table_pb2.TableSummary:
-    """The table's line in the lobby."""
+    """What of the table stands in the lobby."""
+    recent = statistics.shown(table)
     return table_pb2.TableSummary(
         config=config(table.table_id, table.blob.config),
         state=table_pb2.TableState.ValueType(table.state),
         players=len(table.blob.seats),
         hands=table.blob.hands,
         waiting=len(waiting(table)),
+        average_pot=recent.average_pot,
+        hands_per_hour=recent.hands_per_hour,
+        players_per_fourth_street=recent.on_fourth_percent,
     )
 
 

@@ -27,7 +27,7 @@ async def test_a_created_table_is_loaded_as_it_was_written(open_store: OpenStore
         assert first.version == (1 << 32) + 1
         assert await store.load(TABLE) == first
         assert await store.version(TABLE) == (first.version, first.tag)
-        assert await store.list_tables(store.shard_of(TABLE), "", 10) == [(TABLE, b"line")]
+        assert await store.lobby_of(store.shard_of(TABLE)) == {TABLE: b"line"}
 
 
 async def test_of_two_stores_racing_on_one_version_exactly_one_commits(

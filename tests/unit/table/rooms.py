@@ -150,9 +150,8 @@ class MemoryStore:
             return None
         return after
 
-    async def list_tables(self, shard: int, after_id: str, limit: int) -> list[tuple[str, bytes]]:
-        ids = sorted(t for t in self.lobby if self.shard_of(t) == shard and t > after_id)
-        return [(t, self.lobby[t]) for t in ids[:limit]]
+    async def lobby_of(self, shard: int) -> dict[str, bytes]:
+        return {t: line for t, line in self.lobby.items() if self.shard_of(t) == shard}
 
     async def commit(self, commit: Commit) -> Committed | Conflict | TooEarly | ShardClosed:
         hook, self.before_commit = self.before_commit, None

@@ -1,0 +1,225 @@
+"""Who watches the lobby: one view for all who want the same tables, encoded once.
+
+A view keeps the messages of its last changes. A watcher is a place among them; who falls behind
+what is kept is told to call again, and nobody waits for him.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
+
+from doorcard.table.v1 import table_pb2
+from prometheus_client import Gauge
+
+from services.runtime.errors import ResourceExhausted
+from services.runtime.metrics import REGISTRY
+from services.table.lobby import Change, Lobby, Place
+from services.table.lobby_filters import Fits, everything, fits_of
+from services.table.lobby_lines import Line
+
+WATCHING_MAX: Final = 20_000
+VIEWS_MAX: Final = 256
+"""Different filters at once."""
+TABLES_A_MESSAGE: Final = 200
+CHANGES_KEPT_MAX: Final = 30
+"""Of a view: about so many seconds."""
+BYTES_KEPT_MAX: Final = 4 * 1024 * 1024
+"""Of a view; its last change is kept however long it is."""
+RECONNECT_AFTER_MS: Final = 100
+TOO_MANY_AFTER_MS: Final = 1000
+
+WATCHING: Final = Gauge(
+    "doorcard_lobby_watchers", "Clients that watch the lobby here.", registry=REGISTRY
+)
+
+
+class View:
+    """What everybody who watches with one filter is told."""
+
+    def __init__(self, fits: Fits) -> None:
+        self.watchers = 0
+        self.begun = False
+        """The reading that shows it all tables has begun."""
+        self.complete = False
+        """It is over."""
+        self.lines: dict[str, Line] = {}
+        """The tables that fit."""
+        self.changes = 0
+        """Counted since it is there."""
+        self._fits = fits
+        self._kept: deque[list[bytes]] = deque()
+        self._changed: dict[str, None] = {}
+        """Ids of tables that are other than they were told, in order."""
+        self._next = asyncio.Event()
+
+    def saw(self, change: Change, lobby: Lobby) -> None:
+        """A shard was read."""
+        for table_id in change.table_ids if self.complete else lobby.ids(change.shard):
+            line = lobby.line(Place(change.shard, table_id))
+            if line is not None and self._fits(line.summary):
+                self.lines[table_id] = line
+            elif self.lines.pop(table_id, None) is None:
+                continue
+            self._changed[table_id] = None
+
+    def seen(self) -> None:
+        """All shards were read: watchers are told what changed."""
+        if self.complete and self._changed:
+            gone = [table_id for table_id in self._changed if table_id not in self.lines]
+            there = [self.lines[each] for each in self._changed if each in self.lines]
+            self._kept.append(_messages(there, gone))
+            self.changes += 1
+            while len(self._kept) > 1 and self._is_too_much:
+                self._kept.popleft()
+        elif self.complete:
+            return
+        self.complete = True
+        self._changed.clear()
+        self.wake()
+
+    def after(self, seen: int) -> list[bytes] | None:
+        """The messages of the change after one; None if they are not kept any more."""
+        behind = self.changes - seen
+        return self._kept[-behind] if behind <= len(self._kept) else None
+
+    def picture(self) -> list[bytes]:
+        """The tables as they are; the last message says that it is."""
+        return _messages(list(self.lines.values()), (), complete=True)
+
+    @property
+    def next_change(self) -> asyncio.Event:
+        """Set by the next change. Take it before looking."""
+        return self._next
+
+    def wake(self) -> None:
+        """Everybody looks again."""
+        self._next.set()
+        self._next = asyncio.Event()
+
+    @property
+    def _is_too_much(self) -> bool:
+        size = sum(len(message) for change in self._kept for message in change)
+        return len(self._kept) > CHANGES_KEPT_MAX or size > BYTES_KEPT_MAX
+
+
+class LobbyWatching:
+    """The views of a replica, and the streams on them."""
+
+    def __init__(self, lobby: Lobby) -> None:
+        self._lobby = lobby
+        self._views: dict[bytes, View] = {}
+        self._watching = 0
+        self._draining = False
+        lobby.watcher = self
+
+    @property
+    def watches(self) -> bool:
+        """Whether anybody does."""
+        return bool(self._views)
+
+    def begins(self) -> None:
+        """A reading begins."""
+        for view in self._views.values():
+            view.begun = True
+
+    def saw(self, change: Change) -> None:
+        """A shard was read."""
+        for view in self._views.values():
+            if view.begun:
+                view.saw(change, self._lobby)
+
+    def seen(self) -> None:
+        """All shards were read."""
+        for view in self._views.values():
+            if view.begun:
+                view.seen()
+
+    async def watch(self, wanted: table_pb2.LobbyFilter | None) -> AsyncIterator[bytes]:
+        """Encoded messages for one watcher, until the server goes away or he is too slow.
+
+        wanted: None for all tables. Raises InvalidArgument (BAD_FILTER), ResourceExhausted
+        (TOO_MANY_STREAMS, TOO_MANY_FILTERS).
+        """
+        key, view = self._view(wanted)
+        view.watchers += 1
+        self._watching += 1
+        WATCHING.set(self._watching)
+        try:
+            async for message in self._told(view):
+                yield message
+        finally:
+            self._watching -= 1
+            WATCHING.set(self._watching)
+            view.watchers -= 1
+            if not view.watchers and self._views.get(key) is view:
+                del self._views[key]
+
+    def drain(self) -> None:
+        """Tell everybody to ask another replica."""
+        self._draining = True
+        for view in self._views.values():
+            view.wake()
+
+    def _view(self, wanted: table_pb2.LobbyFilter | None) -> tuple[bytes, View]:
+        if self._watching >= WATCHING_MAX or self._draining:
+            raise ResourceExhausted(
+                "TOO_MANY_STREAMS", "ask another replica", retry_after_ms=RECONNECT_AFTER_MS
+            )
+        # An empty filter leaves out closed tables, an unset one does not.
+        key = b"" if wanted is None else b"f" + wanted.SerializeToString(deterministic=True)
+        view = self._views.get(key)
+        if view is None:
+            fits = everything if wanted is None else fits_of(wanted)
+            if len(self._views) >= VIEWS_MAX:
+                raise ResourceExhausted(
+                    "TOO_MANY_FILTERS",
+                    "too many different filters are watched here",
+                    retry_after_ms=TOO_MANY_AFTER_MS,
+                )
+            view = self._views[key] = View(fits)
+            self._lobby.watch()
+        return key, view
+
+    async def _told(self, view: View) -> AsyncIterator[bytes]:
+        while not (view.complete or self._draining):
+            await view.next_change.wait()
+        seen = view.changes
+        for message in view.picture() if view.complete else ():
+            yield message
+        while not self._draining:
+            changed = view.next_change
+            while seen < view.changes:
+                messages = view.after(seen)
+                if messages is None:
+                    yield _reconnect("too slow: call again for the whole picture")
+                    return
+                seen += 1
+                for message in messages:
+                    yield message
+            if not self._draining:
+                await changed.wait()
+        yield _reconnect("the server goes away")
+
+
+def _messages(lines: list[Line], gone: Iterable[str], *, complete: bool = False) -> list[bytes]:
+    """Encoded, so that none is long; the last one has what is gone."""
+    parts = [lines[at : at + TABLES_A_MESSAGE] for at in range(0, len(lines), TABLES_A_MESSAGE)]
+    ids = list(gone)
+    messages = [
+        table_pb2.WatchLobbyResponse(tables=[line.summary for line in part]) for part in parts
+    ]
+    messages += [
+        table_pb2.WatchLobbyResponse(gone=ids[at : at + TABLES_A_MESSAGE])
+        for at in range(0, len(ids), TABLES_A_MESSAGE)
+    ]
+    if complete:
+        if not messages:
+            messages.append(table_pb2.WatchLobbyResponse())
+        messages[-1].complete = True
+    return [message.SerializeToString() for message in messages]
+
+
+def _reconnect(reason: str) -> bytes:
+    reconnect = table_pb2.Reconnect(reason=reason, retry_after_ms=RECONNECT_AFTER_MS)
+    return table_pb2.WatchLobbyResponse(reconnect=reconnect).SerializeToString()
