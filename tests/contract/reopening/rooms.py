@@ -13,7 +13,7 @@ from doorcard.history.v1 import history_pb2, history_pb2_grpc
 from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 
-from services.runtime.errors import DoorcardError
+from services.runtime.errors import DoorcardError, Unavailable
 from services.runtime.server import serving
 from services.settlement.drain import Drain
 from services.settlement.peers import Peers, connect_peers
@@ -37,12 +37,15 @@ class Archive(history_pb2_grpc.HistoryServiceServicer):
     def __init__(self) -> None:
         self.progress: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
         self.hands: list[str] = []
+        self.away = False
 
     async def GetArchiveProgress(self, request: Any, _context: Any) -> Any:  # noqa: N802
         epoch, seq = self.progress[request.shard]
         return history_pb2.GetArchiveProgressResponse(epoch=epoch, archived_seq=seq)
 
     async def StoreHands(self, request: Any, _context: Any) -> Any:  # noqa: N802
+        if self.away:
+            raise Unavailable("DATABASE_AWAY", "the archive is away")
         epoch, seq = self.progress[request.shard]
         seq = seq if epoch == request.epoch else 0
         for entry in request.entries:

@@ -150,6 +150,26 @@ async def test_entries_that_survived_wait_for_settlement(room: Room, start: Star
         await at.sound(shard)
 
 
+async def test_hands_that_are_booked_wait_for_the_archive_but_not_for_ever(
+    room: Room, start: Start
+) -> None:
+    async with by_hand(room, start) as at:
+        table = await at.create()
+        shard = at.shard_of(table)
+        await at.seat(table, "anna", "ben")
+        await at.play_hand(table)
+        at.archive.away = True
+        with pytest.raises(DoorcardError):
+            await at.drain(table)
+        await close(at, shard)
+        assert not await reopen(at, shard)
+        assert (await at.store.shard(shard)).state is ShardState.CLOSED
+        with patch.object(at.tables.replicas[0].reopening, "_archive_wait_ms", 0):
+            assert await reopen(at, shard)
+        at.archive.away = False
+        await at.sound(shard)
+
+
 async def test_entries_that_do_not_continue_the_ledger_are_never_applied(
     room: Room, start: Start
 ) -> None:
