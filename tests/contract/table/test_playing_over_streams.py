@@ -132,7 +132,7 @@ async def test_the_outbox_of_a_hand_is_read_by_settlement(
         )
         kinds = [entry.ledger.WhichOneof("entry") for entry in read.entries]
         assert kinds[:5] == ["note", "commit", "commit", "commit", "hand"]
-        assert read.entries[3].hand.hand_id == hand_id
+        assert read.entries[4].hand.hand_id == hand_id
         money = await internal.InspectMoney(
             internal_pb2.InspectMoneyRequest(shard=store.shard_of(table_id)),
             metadata=room.metadata("settlement", ("service",)),
