@@ -1,4 +1,6 @@
-"""A relay between a client and a server, which a test can cut, mend and turn to another server."""
+"""A relay between a client and a server, which a test can cut, mend, slow down, make swallow
+everything, and turn to another server.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +19,11 @@ class Relay:
     def __init__(self, target: Connect | None) -> None:
         self.target = target
         self.port = 0
+        self.delay_s = 0.0
+        """Before each piece goes on."""
         self._open: set[asyncio.StreamWriter] = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
 
     def cut(self) -> None:
         """Break every connection and make none until there is a target again."""
@@ -30,8 +36,17 @@ class Relay:
         self.cut()
         self.target = target
 
+    def hold(self) -> None:
+        """Take everything and pass nothing on, as a black hole does, until it flows again."""
+        self._flows.clear()
+
+    def flow(self) -> None:
+        """Pass on what was held, and what comes."""
+        self._flows.set()
+
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection."""
+        await self._flows.wait()
         if self.target is None:
             writer.transport.abort()
             return
@@ -45,17 +60,19 @@ class Relay:
         try:
             # The listener's end cancels what it carries.
             with suppress(asyncio.CancelledError):
-                await asyncio.gather(_carry(reader, back), _carry(there, writer))
+                await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
         finally:
             self._open -= both
 
-
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError, asyncio.IncompleteReadError):
-        while data := await reader.read(CHUNK):
-            writer.write(data)
-            await writer.drain()
-    writer.transport.abort()
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while data := await reader.read(CHUNK):
+                if self.delay_s:
+                    await asyncio.sleep(self.delay_s)
+                await self._flows.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
 
 
 def to_socket(path: Path) -> Connect:
@@ -75,6 +92,7 @@ async def on_socket(path: Path, target: Connect) -> AsyncIterator[Relay]:
     async with await asyncio.start_unix_server(relay.take, path):
         yield relay
         relay.cut()
+        relay.flow()
 
 
 @asynccontextmanager
@@ -85,3 +103,4 @@ async def on_port(target: Connect) -> AsyncIterator[Relay]:
         relay.port = server.sockets[0].getsockname()[1]
         yield relay
         relay.cut()
+        relay.flow()

@@ -322,11 +322,13 @@ class Hosted:
 
     def start(self, **options: Any) -> Room:
         """Start the room."""
-        return self.run(
-            self._stack.enter_async_context(
-                Room(self.home, free_ports=True, on_change=self.changes.append, **options)
-            )
+        return self.enter(
+            Room(self.home, free_ports=True, on_change=self.changes.append, **options)
         )
+
+    def enter(self, room: Room) -> Room:
+        """Start a room of one's own."""
+        return self.run(self._stack.enter_async_context(room))
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run something beside the room."""
