@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -14,9 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
+import redis.asyncio
+
 from services.local import supervisor
+from services.local.embedded import valkey_url
 from services.local.room import Room
 from services.local.supervisor import Program, Supervisor, by_file
+from services.runtime.ready import read_ready
 from services.runtime.settings import LOOPBACK
 from tests.relay import Relay, on_port
 
@@ -183,6 +188,22 @@ class FaultyRoom(Room):
     def ready(self, name: str) -> bool:
         """Whether it runs and answers."""
         return self._running.state(name) is supervisor.State.READY and bool(self.pid(name))
+
+    def url(self, name: str) -> str:
+        """Of the tables' Redis or the broker, past all relays."""
+        return valkey_url(self._port(name), self.keys.password(name))
+
+    async def flush(self, name: str) -> None:
+        """Everything in the tables' Redis or the broker is gone."""
+        async with redis.asyncio.from_url(self.url(name)) as client:
+            await client.flushall()
+
+    def metrics(self, name: str) -> str:
+        """What a process says of itself, twins too."""
+        found = read_ready(self.home / "run" / f"{name}.json")
+        assert found is not None, f"{name} is not ready"
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{found.metrics}/metrics") as answer:
+            return bytes(answer.read()).decode()
 
     # Clocks
 

@@ -5,9 +5,7 @@ A process that comes by a fail point kills itself there, or stands still while a
 then goes on with what it was doing.
 """
 
-import asyncio
 import os
-import random
 import signal
 import zlib
 from collections.abc import Iterator
@@ -16,10 +14,7 @@ from typing import Final
 import pytest
 
 from services.runtime.failpoints import POINTS
-from tests.chaos.life import BANKROLL, Life
-from tests.chaos.proof import proof_of
-from tests.chaos.rooms import FaultyRoom
-from tests.integration.rooms import Hosted, Places, client, new_home
+from tests.chaos.scenes import Scene, scene_of
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(240)]
 
@@ -43,30 +38,13 @@ OWNERS: Final = {
     "beat": "settlement-beat",
 }
 """Whose points they are, by their first word; the others are the table's."""
-CASE_S: Final = 120.0
 
 
 @pytest.fixture(scope="module")
-def scene() -> Iterator["Scene"]:
+def scene() -> Iterator[Scene]:
     """One room for all of it."""
-    with new_home() as home:
-        host = Hosted(home)
-        room = FaultyRoom(home, on_change=host.changes.append)
-        try:
-            host.enter(room)
-            yield Scene(host, room)
-        finally:
-            host.close()
-
-
-class Scene:
-    """A room in which two players have been dealt in and guests come and go."""
-
-    def __init__(self, host: Hosted, room: FaultyRoom) -> None:
-        self.host: Final = host
-        self.room: Final = room
-        self.held: dict[str, int] = {}
-        self.tables: list[str] = []
+    with scene_of() as made:
+        yield made
 
 
 def owner_of(point: str) -> str:
@@ -87,42 +65,14 @@ def test_a_child_of_the_worker_killed_at(scene: Scene, point: str) -> None:
 
 async def case(scene: Scene, point: str, victim: str) -> None:
     """One visit and one hand with one death in them."""
-    room, seed = scene.room, zlib.crc32(f"{point} {victim}".encode())
-    print(f"seed {seed}")
-    async with asyncio.timeout(CASE_S), client(Places.of(room.home)) as at:
-        life = Life(at, random.Random(seed))
-        life.held.update(scene.held)
-        await room.all_run()
-        if not scene.tables:
-            scene.tables = await set_up(life)
-        itself = victim in ("child", owner_of(point))
+    room = scene.room
+    itself = victim in ("child", owner_of(point))
+    async with scene.case(zlib.crc32(f"{point} {victim}".encode())) as going, going.going_on():
         room.arm(point, "SIGSTOP" if not itself else "" if victim == "child" else "SIGKILL group")
-        visit = asyncio.create_task(life.visit(scene.tables[0]))
-        hand = asyncio.create_task(life.hand(scene.tables[1]))
-        try:
-            await room.reached(point)
-            if not itself:
-                halted = await room.halted()
-                try:
-                    await room.kill(victim)
-                finally:
-                    os.kill(halted, signal.SIGCONT)
-            await asyncio.gather(visit, hand)
-        finally:
-            room.disarm()
-            visit.cancel()
-            hand.cancel()
-        scene.held = dict(life.held)
-        await room.all_run()
-        async with proof_of(room) as proof:
-            await proof.sound(scene.held)
-            await proof.nothing_pending(10.0)
-
-
-async def set_up(life: Life) -> list[str]:
-    """A table for guests and one where two play."""
-    tables = [await life.create_table(name=name) for name in ("Guests", "Players")]
-    for player in ("anna", "ben"):
-        await life.deposit(player, BANKROLL)
-        await life.take_seat(tables[1], player, BANKROLL)
-    return tables
+        await room.reached(point)
+        if not itself:
+            halted = await room.halted()
+            try:
+                await room.kill(victim)
+            finally:
+                os.kill(halted, signal.SIGCONT)
