@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PROTOS := $(shell find protos -name '*.proto')
 HANDS ?= 200
 SUMMARY ?=
+MINUTES ?= 10
+SEED ?=
 # Two workers suit two cores; unit and property tests share them, tests with servers of their own run one by one.
 JOBS ?= 2
 SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -44,13 +46,17 @@ test: setup ## unit and property tests, then contract and integration tests
 test-deep: setup deploy-tools ## everything: more kills, long oracles, sweeps, deployment files by their own tools
 	@$(BIN)/python -m pytest $(SHARED) tests
 
+soak: setup deploy-tools ## bots play while everything is killed, cut and emptied at random: make soak MINUTES=10 SEED=1
+	@$(BIN)/python -m tests.chaos.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 test-deploy: setup deploy-tools ## dashboards, alerts, image, compose and Kubernetes, by their own tools
 	@$(BIN)/python -m pytest $(SHARED) tests/deploy
 
 # program:package of Debian; what is there already, from wherever, is used.
-DEPLOY_TOOLS := promtool:prometheus amtool:prometheus-alertmanager docker-compose:docker-compose kubectl:kubernetes-client
+DEPLOY_TOOLS := promtool:prometheus amtool:prometheus-alertmanager docker-compose:docker-compose kubectl:kubernetes-client \
+	faketime:faketime
 
-deploy-tools: ## install promtool, amtool, docker-compose and kubectl where they are missing (Debian, as root)
+deploy-tools: ## install promtool, amtool, docker-compose, kubectl and faketime where missing (Debian, as root)
 	@missing=$$(for tool in $(DEPLOY_TOOLS); do command -v $${tool%%:*} >/dev/null || echo $${tool##*:}; done); \
 	if [ -n "$$missing" ]; then \
 		echo "== installing" $$missing; \
@@ -92,4 +98,4 @@ clean: ## remove everything that was generated (data folders stay)
 	@rm -rf gen build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find services tests bench tools extras -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup protos demo test test-deep test-deploy deploy-tools lint pages bench compiled clean
+.PHONY: help setup protos demo test test-deep soak test-deploy deploy-tools lint pages bench compiled clean

@@ -4,7 +4,7 @@ Measured as `doorcard ledger reconcile` and the reconciler do it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -33,7 +33,7 @@ class Proof:
         self._peers = peers
         self._auditor = auditor
 
-    async def sound(self, held: dict[str, int]) -> None:
+    async def sound(self, held: Mapping[str, int]) -> None:
         """Everything is drained, and tables, ledger and our own count agree to the last chip.
 
         held: currency -> deposits less withdrawals, as the clients counted them.
@@ -41,9 +41,9 @@ class Proof:
         assert await self._auditor.until_drained(DRAINED_S), "an outbox is not drained"
         await asyncio.to_thread(self._compare, held)
 
-    async def differences(self) -> list[str]:
-        """Everything that differs between tables and ledger, and in its sums; empty if sound."""
-        return await asyncio.to_thread(self._differences)
+    async def held(self, currency: str) -> int:
+        """Deposits less withdrawals, as the ledger counts them."""
+        return await asyncio.to_thread(self._held, currency)
 
     async def nothing_pending(self, timeout_s: float) -> None:
         """Every reservation has come to an end."""
@@ -56,10 +56,6 @@ class Proof:
         request = wallet_pb2.ListReservationsRequest(page_size=500)
         page = self._peers.call(self._peers.wallet.ListReservations, request)
         return len(page.reservations)
-
-    def reserve(self, request: wallet_pb2.ReserveBuyInRequest) -> wallet_pb2.Reservation:
-        """Set money aside as a table does. Raises DoorcardError."""
-        return self._peers.call(self._peers.wallet.ReserveBuyIn, request).reservation
 
     def epochs(self) -> list[int]:
         """Of every shard, as the ledger has them."""
@@ -74,11 +70,14 @@ class Proof:
         asked = wallet_pb2.GetRoomSettingsRequest()
         return self._peers.call(self._peers.wallet.GetRoomSettings, asked).shards
 
-    def _compare(self, held: dict[str, int]) -> None:
+    def _compare(self, held: Mapping[str, int]) -> None:
         assert not (found := self._differences()), found
         for currency, ours in held.items():
-            totals = measuring.sums(self._peers, currency).totals
-            assert totals.deposits - totals.withdrawals == ours, currency
+            assert self._held(currency) == ours, currency
+
+    def _held(self, currency: str) -> int:
+        totals = measuring.sums(self._peers, currency).totals
+        return totals.deposits - totals.withdrawals
 
     def _differences(self) -> list[str]:
         found = []

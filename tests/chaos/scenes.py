@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
-from tests.chaos.life import BANKROLL, Life
+from tests.chaos.life import BANKROLL, CURRENCY, Life
 from tests.chaos.proof import Proof, proof_of
 from tests.chaos.rooms import FaultyRoom
 from tests.integration.rooms import Hosted, Places, client, new_home
@@ -15,12 +15,11 @@ CASE_S: Final = 120.0
 
 
 class Scene:
-    """The room, and what its players have paid in so far."""
+    """The room, and its two tables."""
 
     def __init__(self, host: Hosted, room: FaultyRoom) -> None:
         self.host: Final = host
         self.room: Final = room
-        self.held: dict[str, int] = {}
         self.tables: list[str] = []
 
     @asynccontextmanager
@@ -34,18 +33,17 @@ class Scene:
             proof_of(room) as proof,
         ):
             life = Life(at, random.Random(seed))
-            life.held.update(self.held)
             await room.all_run()
+            life.held[CURRENCY] = await proof.held(CURRENCY)
             if not self.tables:
                 self.tables = await _set_up(life)
             try:
                 yield Case(life, proof, self.tables)
             finally:
-                self.held = dict(life.held)
                 room.disarm()
                 room.lines.mend_all()
             await room.all_run()
-            await proof.sound(self.held)
+            await proof.sound(life.held)
             await proof.nothing_pending(10.0)
 
 

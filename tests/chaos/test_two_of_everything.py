@@ -11,20 +11,16 @@ import grpc
 import pytest
 from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
-from pydantic import SecretStr
 
 from services.local.bots import bearer
-from services.local.room import SHARDS
 from services.runtime.channels import call
 from services.runtime.errors import DoorcardError
 from services.runtime.ids import uuid7
 from services.runtime.roles import Role
-from services.settlement import triggers
-from services.settlement.app import make_app
-from services.settlement.settings import SettlementSettings
 from tests.chaos.life import CURRENCY
 from tests.chaos.rooms import FaultyRoom
 from tests.chaos.scenes import Scene, scene_of
+from tests.chaos.triggers import flood
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(240)]
 
@@ -33,8 +29,6 @@ BUY_INS: Final = 100
 CONNECTIONS: Final = 16
 """Each goes to either wallet: with so many, both have some."""
 HANDS: Final = 3
-TRIGGERS: Final = 40
-"""Of each task and shard, at once."""
 FLUSHES: Final = 5
 RELEASED_S: Final = 90.0
 """A reservation is old after 31 s and put to its table within the next rounds."""
@@ -62,7 +56,7 @@ def test_visits_and_hands_add_up(scene: Scene) -> None:
 @pytest.mark.parametrize("name", TWINS)
 def test_one_of_two_killed_is_not_missed(scene: Scene, name: str) -> None:
     async def work() -> None:
-        async with scene.case(2) as case, case.going_on():
+        async with scene.case(10 + TWINS.index(name)) as case, case.going_on():
             await scene.room.kill(name)
 
     scene.host.run(work())
@@ -108,17 +102,6 @@ def test_of_100_buy_ins_of_80_from_100_one_succeeds_at_two_wallets(scene: Scene)
             assert (await case.life.balance(player)).available == 100
 
     scene.host.run(work())
-
-
-def flood(room: FaultyRoom, rng: random.Random) -> None:
-    """Put many of each trigger into the broker, shuffled."""
-    app = make_app(SettlementSettings(service="test", broker_url=SecretStr(room.url("broker"))))
-    work = [(triggers.DRAIN, (shard,)) for shard in range(SHARDS)]
-    work += [(triggers.RECONCILE, (shard,)) for shard in range(SHARDS)]
-    everything = [*work, (triggers.RESERVATIONS, ()), (triggers.LEDGER, ())] * TRIGGERS
-    rng.shuffle(everything)
-    for task, args in everything:
-        app.send_task(task, args=args, queue=triggers.QUEUES[task])
 
 
 @asynccontextmanager
