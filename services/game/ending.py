@@ -5,18 +5,18 @@ running hand is always finished first, so nothing here is asked in the middle of
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Player = TypeVar("Player", bound=Hashable)
 
 
-class Place(NamedTuple):
+class Place(NamedTuple, Generic[Player]):
     """A place of the final ranking. Who shares it takes as many places: after two firsts comes a
     third."""
 
     rank: int
     """1 is the winner's."""
-    players: tuple[Hashable, ...]
+    players: tuple[Player, ...]
     """Who has it, in the order given; two or more share it."""
 
 
@@ -49,7 +49,7 @@ def out_in_hand(
 
 def final_ranking(
     stacks: Mapping[Player, int], out: Iterable[Sequence[Sequence[Player]]] = ()
-) -> tuple[Place, ...]:
+) -> tuple[Place[Player], ...]:
     """Everybody's place: those with chips by their stacks, then those who are out, the last first.
 
     `out` holds what `out_in_hand` answered for each hand, in the order played. Equal stacks share a
@@ -73,6 +73,33 @@ def final_ranking(
             places.append(Place(rank, group))
             rank += len(group)
     return tuple(places)
+
+
+def payout(
+    pool: int, percents: Sequence[int], ranking: Sequence[Place[Player]]
+) -> dict[Player, int]:
+    """What everybody gets of all the chips, whole minor units: together just the pool.
+
+    percents: of each place, the winner's first, 100 together. Who shares a place shares what all
+    the places that it takes would get. What does not divide evenly goes one unit each: to the
+    places from the first on, then within a place in the order given. Raises ValueError for other
+    percents, or where nobody stands in the ranking.
+    """
+    if sum(percents) != 100 or min(percents) < 0 or pool < 0 or not ranking:
+        raise ValueError("prizes are not 100 percent of the chips, or nobody's")
+    shares = []
+    for place in ranking:
+        first = place.rank - 1
+        shares.append(sum(percents[first : first + len(place.players)]))
+    amounts = [pool * share // 100 for share in shares]
+    paid_places = [at for at, share in enumerate(shares) if share] or [0]
+    for odd in range(pool - sum(amounts)):
+        amounts[paid_places[odd % len(paid_places)]] += 1
+    paid: dict[Player, int] = {}
+    for place, amount in zip(ranking, amounts, strict=True):
+        share, odd = divmod(amount, len(place.players))
+        paid |= {player: share + (at < odd) for at, player in enumerate(place.players)}
+    return paid
 
 
 def _by_stack(stacks: Mapping[Player, int]) -> tuple[tuple[Player, ...], ...]:

@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 
 from services.game.rulebook import RakeOnThird
@@ -70,7 +71,9 @@ class Creator:
 def facts_of(table_id: str, config: Config) -> dict[str, str]:
     """What a new table is, for the audit log."""
     shown = views.config(table_id, config)
+    kind = table_pb2.FormatKind.Name(shown.format.kind).removeprefix("FORMAT_KIND_")
     return {
+        "format": kind.lower().replace("_", "-"),
         "name": config.name,
         "rulebook": shown.rulebook,
         "rulebook sha256": shown.rulebook_sha256.hex(),

@@ -21,6 +21,7 @@ from services.game.rulebook import (
 from services.game.setup import SEATS_MAX
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_request_id, uuid5_of
+from services.table.agreeing import check_format
 from services.table.state import Config, pack_rulebook
 
 NAME_MAX: Final = 64
@@ -53,6 +54,7 @@ def new_table(request: table_pb2.CreateTableRequest) -> NewTable:
     rulebook = _rulebook(request, faults)
     stake = _stake(request, rulebook, faults) if rulebook is not None else None
     _check_plain(request, faults)
+    agreed = check_format(request, rulebook, faults)
     if faults or rulebook is None or stake is None:
         text = "; ".join(f"{field}: {reason}" for field, reason in faults)
         raise InvalidArgument("BAD_TABLE", text, violations=faults)
@@ -67,6 +69,7 @@ def new_table(request: table_pb2.CreateTableRequest) -> NewTable:
         action_ms=request.action_ms or (clock.act_s + clock.countdown_s) * MS_PER_S,
         hand_pause_ms=request.hand_pause_ms,
         request_digest=_digest(request),
+        format=agreed,
     )
     return NewTable(
         uuid5_of("table", request.request_id),

@@ -38,6 +38,8 @@ def _reasons(table: Table) -> Iterator[int]:
         yield hand
     if blob.status is not TableStatus.OPEN:
         return
+    if blob.game is not None and table.hand is None and blob.after_hand is None:
+        yield from filter(None, (blob.game.until_ms, blob.game.deserted_until_ms))
     for waiter in blob.waiting:
         if waiter.seat >= 0:
             yield waiter.until_ms + GRACE_MS

@@ -32,6 +32,7 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table import (
     clock,
+    club_games,
     due,
     money,
     options,
@@ -164,7 +165,7 @@ async def tick(draft: Draft, *, may_deal: bool, protect: bool = True) -> None:
     if blob.status is not TableStatus.OPEN:
         return
     seats.pass_time(draft)
-    if not blob.due_ms:
+    if club_games.pass_time(draft) or not blob.due_ms:
         return
     want = table.hand.want if table.hand is not None else None
     if table.hand is not None and isinstance(want, Act):
@@ -186,11 +187,16 @@ async def go_on(draft: Draft) -> None:
 
 
 async def leave(draft: Draft, player_id: str) -> bool:
-    """A player leaves, whenever he wants. True: he is out; False: he is when the hand is over."""
+    """A player leaves, whenever he wants. True: he is out; False: he is when the hand is over, or
+    the club game, which goes on with his chips until he is back.
+    """
     table, blob = draft.table, draft.table.blob
     number = table.seat_of(player_id)
     if number is None:
         return True
+    if blob.game is not None:
+        await _be_away(draft, number)
+        return False
     if not table.in_hand(number):
         seats.remove(draft, number)
         seats.schedule(draft)
@@ -200,6 +206,15 @@ async def leave(draft: Draft, player_id: str) -> bool:
         if blob.status is TableStatus.OPEN:
             await _quit(draft, number, ticking=False)
     return table.seat_of(player_id) is None
+
+
+async def _be_away(draft: Draft, number: int) -> None:
+    hand, blob = draft.table.hand, draft.table.blob
+    if blob.seats[number].status is not SeatStatus.PLAYING:
+        return
+    seats.set_status(draft, number, SeatStatus.SITTING_OUT)
+    if hand is not None and isinstance(hand.want, Act) and blob.status is TableStatus.OPEN:
+        await _go_on(draft, hand.want, ticking=False)
 
 
 async def resume(draft: Draft) -> int:
@@ -261,6 +276,7 @@ async def _start(draft: Draft) -> None:
             "hand_started", table=table.table_id, hand=hand_id, players=len(dealt_in)
         )
     )
+    club_games.begin(draft)
     blob.hand, table.hand, table.played = running, hand, []
     blob.hidden = None
     blob.button = button
@@ -363,7 +379,8 @@ async def _go_on(draft: Draft, before: Want | None, *, ticking: bool) -> None:
     clock.decided(draft, before)
     while not (hand.over or draft.go_on or hand.want is None):
         if isinstance(hand.want, Act):
-            if not options.act_beforehand(draft, hand):
+            acted = options.act_beforehand(draft, hand) or club_games.act_for_absent(draft, hand)
+            if not acted:
                 break
             clock.decided(draft, before)
             continue
@@ -424,6 +441,7 @@ def _finish(draft: Draft, hand: Hand) -> None:
         else:
             topups.come_in(draft, number)
             seats.hand_over(draft, number)
+    club_games.hand_is_over(draft, running)
     seats.schedule(draft)
     standing.hand_is_over(draft)
     failpoints.reach("hand.over")

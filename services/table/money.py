@@ -140,6 +140,26 @@ def settlement_of(table: Table, ended_ms: int) -> tuple[Entry, dict[int, int]]:
     return _entry("hand", running.hand_id, table, hand=settled)._replace(hand=record), nets
 
 
+def prizes_of(table: Table, nets: Mapping[int, int], ended_ms: int) -> Entry:
+    """What the prizes of a club game move between its sittings. Nets add up to nothing, as those of
+    a hand; no record of a hand goes with them.
+    """
+    game_id = uuid5_of("club game", table.table_id)
+    shown = views.config(table.table_id, table.blob.config)
+    settled = wallet_pb2.HandSettlement(
+        hand_id=game_id,
+        nets=[
+            wallet_pb2.SittingNet(sitting_id=table.blob.seats[number].sitting_id, amount=net)
+            for number, net in nets.items()
+            if net
+        ],
+        game=shown.game,
+        stake=shown.stake.name,
+        ended=timestamp(ended_ms),
+    )
+    return _entry("club game", game_id, table, hand=settled)
+
+
 def record_of(
     table: Table, running: RunningHand, nets: Mapping[int, int], ended_ms: int
 ) -> history_pb2.HandRecord:

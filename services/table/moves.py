@@ -55,11 +55,12 @@ class Moves:
         """Keep a seat for the player at the other table, or at one like his, and let him leave.
 
         Raises FailedPrecondition (NOT_SEATED, LEAVING, NO_TABLE, and at the other table
-        ALREADY_SEATED, TABLE_FULL, and those of `waiting.check_open`).
+        ALREADY_SEATED, TABLE_FULL, and those of `waiting.check_open`), CLUB_GAME at either.
         """
         if to_table_id == table_id:
             raise InvalidArgument.of_field("to_table_id", "must be another table")
         table = await self._tables.read(table_id)
+        waiting.check_cash(table)
         kept_at = await self._kept_at(table, player_id, to_table_id)
         if not kept_at:
             seat = table.blob.seats[seats.number_of(table, player_id)]
@@ -80,6 +81,7 @@ class Moves:
         his seat here until the operator closes the table.
         """
         table = await self._tables.read(table_id)
+        waiting.check_cash(table)
         found = {}
         for _, seat in sorted(table.blob.seats.items()):
             if seat.status is not SeatStatus.LEAVING:
@@ -209,6 +211,7 @@ def _is_like(one: Table, other: Table) -> bool:
 
 def _likeness(config: table_pb2.TableConfig) -> tuple[object, ...]:
     return (
+        config.format.kind,
         config.rulebook_sha256,
         config.stake.SerializeToString(deterministic=True),
         config.currency,

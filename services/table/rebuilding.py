@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from services.table.formats import Game
 from services.table.money import text_of
 from services.table.state import Blob, Rebuild, Seat, SeatStatus, TableStatus
 
@@ -50,10 +51,12 @@ def rebuild(table_id: str, blob: Blob, posted: Posted, at_ms: int) -> Losses:
     blob.seats = {
         number: seat
         for number, seat in blob.seats.items()
-        if posted.escrow.get(seat.sitting_id, 0) > 0 and not (closing or _leaves(seat))
+        if _stays(blob, seat, posted) and not (closing or _leaves(seat))
     }
     for seat in blob.seats.values():
         _restack(seat, posted)
+    if blob.game is not None:
+        _put_out(blob, blob.game)
     blob.remembered = {}
     blob.hand, blob.hidden = None, None
     blob.due_ms, blob.asked_until_ms = 0, 0
@@ -70,12 +73,34 @@ def rebuild(table_id: str, blob: Blob, posted: Posted, at_ms: int) -> Losses:
     return Losses(hand_id, len(blob.seats), taken - len(blob.seats))
 
 
+def _stays(blob: Blob, seat: Seat, posted: Posted) -> bool:
+    """Who has chips; in a club game also who lost them, since his place may have a prize."""
+    paid = text_of(seat.reservation) not in posted.pending
+    return posted.escrow.get(seat.sitting_id, 0) > 0 or (blob.game is not None and paid)
+
+
+def _put_out(blob: Blob, game: Game) -> None:
+    """Those without chips are out, in the order that is known; of the others it was not known yet,
+    or is not any more: they went out last, together.
+    """
+    broke = {number for number, seat in blob.seats.items() if not seat.stack}
+    hands = [[[n for n in group if n in broke] for group in hand] for hand in game.out]
+    game.out = [groups for hand in hands if (groups := [group for group in hand if group])]
+    known = {number for hand in game.out for group in hand for number in group}
+    if broke - known:
+        game.out.append([sorted(broke - known)])
+    game.deserted_until_ms = 0
+    if len(broke) == len(blob.seats):
+        # Nobody has chips to play for.
+        blob.seats, blob.status, blob.after_hand = {}, TableStatus.CLOSED, None
+
+
 def _leaves(seat: Seat) -> bool:
     return seat.status is SeatStatus.LEAVING or bool(seat.moves_to)
 
 
 def _restack(seat: Seat, posted: Posted) -> None:
-    seat.stack = seat.brought = posted.escrow[seat.sitting_id]
+    seat.stack = seat.brought = posted.escrow.get(seat.sitting_id, 0)
     # What he did in the void hand is not remembered: repeated, it finds no such hand.
     seat.recent = []
     if seat.held is not None and text_of(seat.held.reservation) not in posted.pending:

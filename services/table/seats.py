@@ -10,6 +10,7 @@ from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError, FailedPrecondition, InvalidArgument
 from services.table import antes, buy_ins, due, money, reservations, views, waiting
 from services.table.draft import Draft, Moved
+from services.table.formats import Game
 from services.table.state import (
     Seat,
     SeatFlag,
@@ -165,6 +166,9 @@ def sit_out_next(draft: Draft, number: int, *, on: bool) -> None:
 def hand_begins(draft: Draft, dealt_in: list[int]) -> None:
     """Whoever has a seat and is not dealt in misses a hand."""
     antes.hand_begins(draft)
+    if draft.table.blob.config.format is not None:
+        # Nobody misses one who has chips.
+        return
     for number, seat in draft.table.blob.seats.items():
         missed = 0 if number in dealt_in else seat.missed + 1
         if missed == seat.missed:
@@ -219,6 +223,8 @@ def take_up(draft: Draft) -> None:
     """After a pause between hands: what would have lapsed in it has its time again."""
     waiting.renew(draft)
     waiting.offer(draft)
+    if draft.table.blob.game is not None:
+        draft.table.blob.game.deserted_until_ms = 0
     for seat in draft.table.blob.seats.values():
         if 0 < seat.freed_at_ms <= draft.now_ms:
             seat.freed_at_ms = 0
@@ -228,7 +234,8 @@ def take_up(draft: Draft) -> None:
 
 def _mark(draft: Draft, seat: Seat) -> None:
     """From when on nobody keeps the seat for him; who loses his chips meanwhile has less time."""
-    if seat.status is not SeatStatus.SITTING_OUT:
+    if seat.status is not SeatStatus.SITTING_OUT or draft.table.blob.config.format is not None:
+        # A club game has a place for everybody to its end.
         seat.freed_at_ms = 0
         return
     span_ms = draft.times.away_ms if seat.stack else draft.times.broke_ms
@@ -269,12 +276,22 @@ def schedule(draft: Draft) -> None:
     blob = draft.table.blob
     if blob.hand is not None:
         return
+    if blob.game is not None:
+        _look_who_is_there(draft, blob.game)
     rests = blob.status is not TableStatus.OPEN or blob.after_hand is not None
     if rests or len(draft.table.able()) < 2:
         blob.due_ms = 0
     elif not blob.due_ms:
         blob.due_ms = draft.now_ms + blob.config.hand_pause_ms
     antes.ask(draft)
+
+
+def _look_who_is_there(draft: Draft, game: Game) -> None:
+    """A club game where nobody is there to play goes on for as long as a seat is kept."""
+    if draft.table.able() or not draft.times.away_ms:
+        game.deserted_until_ms = 0
+    elif not game.deserted_until_ms:
+        game.deserted_until_ms = draft.now_ms + draft.times.away_ms
 
 
 def number_of(table: Table, player_id: str) -> int:

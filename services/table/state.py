@@ -19,6 +19,7 @@ from services.game.hand import Act, Deal, Hand, HandSetup
 from services.game.invariant import require
 from services.game.rulebook import Rulebook, Stake
 from services.runtime.errors import AlreadyExists
+from services.table.formats import Format, Game
 from services.table.stored import Stored
 
 SCHEMA: Final = 2
@@ -92,6 +93,8 @@ class Config(msgspec.Struct, frozen=True, array_like=True):
     """From the end of a hand to the start of the next."""
     request_digest: bytes
     """Of the request that created it: a repeat with other content is told from a repeat."""
+    format: Format | None = None
+    """Of a club game; None for a cash table."""
 
 
 class Held(msgspec.Struct, array_like=True):
@@ -315,6 +318,8 @@ class Blob(msgspec.Struct, array_like=True):
     """When it was closed for good, Redis time; 0 while it is not."""
     recent: Recent | None = None
     """None before the first hand is over."""
+    game: Game | None = None
+    """The club game, from its first hand on."""
 
 
 class Played(NamedTuple):
@@ -445,15 +450,24 @@ class Table:
         return self.blob.seats[number].stack
 
     def able(self) -> list[int]:
-        """The seats that could be dealt into a hand now, ascending."""
-        return sorted(
-            number
-            for number, seat in self.blob.seats.items()
-            if seat.status is SeatStatus.PLAYING and seat.stack > 0
-        )
+        """The seats that could be dealt into a hand now, ascending.
+
+        In a club game all that have chips are, also who is away, if one of them is there to play;
+        before it begins none, until all have come.
+        """
+        seats, agreed = self.blob.seats, self.blob.config.format
+        stacked = sorted(number for number, seat in seats.items() if seat.stack > 0)
+        there = [number for number in stacked if seats[number].status is SeatStatus.PLAYING]
+        if agreed is None:
+            return there
+        begins = self.blob.game is not None or len(seats) >= agreed.players
+        return stacked if there and begins else []
 
     def ready(self) -> list[int]:
         """The seats that would be dealt into a hand now, ascending: able, and in for it."""
+        if self.blob.config.format is not None:
+            # Whoever plays a club game plays all of it.
+            return self.able()
         seats = self.blob.seats
         return [number for number in self.able() if not is_unconfirmed(seats[number])]
 

@@ -21,7 +21,7 @@ from services.game.events import COMMUNITY, Event, EventKind
 from services.game.rulebook import Game
 from services.game.wants import Act, Legal
 from services.runtime.clock import timestamp
-from services.table import buy_ins, statistics, turn_times
+from services.table import buy_ins, game_views, statistics, turn_times
 from services.table.state import (
     Config,
     Played,
@@ -77,6 +77,7 @@ def view(table: Table, viewer: str) -> table_pb2.TableView:
         hands=blob.hands,
         waiting=waiting(table),
         announcement=blob.announcement,
+        game=game_views.club_game(table),
     )
     if blob.hand is not None:
         shown.hand.CopyFrom(_hand(table, viewer))
@@ -212,6 +213,7 @@ def config(table_id: str, stored: Config) -> table_pb2.TableConfig:
     shown = table_pb2.TableConfig(
         table_id=table_id, name=stored.name, seats=stored.seats, currency=stored.currency
     )
+    shown.format.CopyFrom(game_views.format_of(stored))
     if stored.rulebook:
         rulebook = unpack_rulebook(stored.rulebook)
         shown.game = GAMES[rulebook.game]
@@ -233,6 +235,7 @@ def summary(table: Table) -> table_pb2.TableSummary:
         state=table_pb2.TableState.ValueType(table.state),
         players=len(table.blob.seats),
         hands=table.blob.hands,
+        game_started=table.blob.game is not None,
         waiting=len(waiting(table)),
         average_pot=recent.average_pot,
         hands_per_hour=recent.hands_per_hour,

@@ -24,6 +24,7 @@ async def join(draft: Draft, player_id: str, name: str) -> int:
     table, blob = draft.table, draft.table.blob
     if _waiter(table, player_id) is None:
         check_open(table)
+        check_cash(table)
         if table.seat_of(player_id) is not None:
             raise FailedPrecondition("ALREADY_SEATED", "he has a seat at this table")
         if free(table):
@@ -105,6 +106,7 @@ def keep(draft: Draft, player_id: str, name: str, brings: int, until_ms: int) ->
     kept = offer_of(table, player_id)
     if kept is None:
         check_open(table)
+        check_cash(table)
         if blob.status is not TableStatus.OPEN:
             raise FailedPrecondition("TABLE_PAUSED", "the table is paused", retry_after_ms=1000)
         if table.seat_of(player_id) is not None:
@@ -133,7 +135,7 @@ def comes_with(draft: Draft, player_id: str, amount: int) -> None:
 
 def check_open(table: Table) -> None:
     """Raises FailedPrecondition where nobody may take a seat: TABLE_CLOSED, TABLE_CLOSING,
-    TABLE_IN_MAINTENANCE.
+    TABLE_IN_MAINTENANCE, GAME_STARTED.
     """
     if table.blob.status is TableStatus.CLOSED:
         raise FailedPrecondition("TABLE_CLOSED", "the table is closed")
@@ -141,10 +143,23 @@ def check_open(table: Table) -> None:
         raise FailedPrecondition("TABLE_CLOSING", "the table closes after the hand")
     if table.blob.after_hand is TableStatus.MAINTENANCE:
         raise FailedPrecondition("TABLE_IN_MAINTENANCE", "the table is in maintenance")
+    if table.blob.game is not None:
+        raise FailedPrecondition("GAME_STARTED", "the club game has begun")
+
+
+def check_cash(table: Table) -> None:
+    """Raises FailedPrecondition (CLUB_GAME): seats of club games are neither waited for nor
+    changed.
+    """
+    if table.blob.config.format is not None:
+        raise FailedPrecondition("CLUB_GAME", "that is for cash tables")
 
 
 def free(table: Table, player_id: str = "") -> list[int]:
     """Seats that a player may take, the one that is kept for him first."""
+    agreed = table.blob.config.format
+    if agreed is not None and len(table.blob.seats) >= agreed.players:
+        return []
     kept = {each.seat: each.player_id for each in table.blob.waiting if each.seat >= 0}
     empty = [number for number in range(table.blob.config.seats) if number not in table.blob.seats]
     his = [number for number in empty if kept.get(number, player_id) == player_id]

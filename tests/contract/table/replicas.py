@@ -14,6 +14,7 @@ from doorcard.showdown.v1 import showdown_pb2_grpc
 from doorcard.shuffler.v1 import shuffler_pb2_grpc
 from doorcard.table.v1 import table_pb2, table_pb2_grpc
 from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
+from google.protobuf.message import Message
 
 from services.runtime.channels import connect
 from services.runtime.sealing import SealKeys, new_key
@@ -140,7 +141,10 @@ class Cluster:
             hand_pause_ms=20,
         )
         for name, value in fields.items():
-            setattr(request, name, value)
+            if isinstance(value, Message):
+                getattr(request, name).CopyFrom(value)
+            else:
+                setattr(request, name, value)
         metadata = self.room.metadata("olga", ("operator",))
         answer = await self.stub().CreateTable(request, metadata=metadata)
         return answer.table.config.table_id

@@ -1,10 +1,11 @@
 """Freeze-outs and games to an agreed time (docs/rules.md, 8)."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
-from services.game.ending import Place, final_ranking, is_over, out_in_hand
+from services.game.ending import Place, final_ranking, is_over, out_in_hand, payout
 from services.game.hand import Hand, HandSetup
 from services.game.rulebook import shipped
 from tests.unit.game.play import run_out
@@ -89,6 +90,71 @@ def test_a_ranking_that_names_a_player_twice_or_not_at_all_is_refused() -> None:
         final_ranking({"a": 5, "b": 0})
     with pytest.raises(ValueError, match="same players"):
         out_in_hand({"a": 5}, {"b": 5})
+
+
+@pytest.mark.parametrize(
+    ("pool", "percents", "ranking", "paid"),
+    [
+        # The winner takes all.
+        (600, (100,), [Place(1, ("a",)), Place(2, ("b",))], {"a": 600, "b": 0}),
+        # Equal largest stacks share; the odd unit goes to who comes first.
+        (601, (100,), [Place(1, ("c", "a")), Place(3, ("b",))], {"c": 301, "a": 300, "b": 0}),
+        # Two thirds share what the third gets.
+        (
+            1000,
+            (50, 30, 20),
+            [Place(1, ("a",)), Place(2, ("b",)), Place(3, ("c", "d"))],
+            {"a": 500, "b": 300, "c": 100, "d": 100},
+        ),
+        # Two seconds share what second and third get.
+        (
+            1001,
+            (50, 30, 20),
+            [Place(1, ("a",)), Place(2, ("b", "c"))],
+            {"a": 501, "b": 250, "c": 250},
+        ),
+        # What is left of the percents goes down the places, one unit each.
+        (
+            5,
+            (34, 33, 33),
+            [Place(1, ("a",)), Place(2, ("b",)), Place(3, ("c",))],
+            {"a": 2, "b": 2, "c": 1},
+        ),
+        (1, (50, 50), [Place(1, ("a",)), Place(2, ("b",))], {"a": 1, "b": 0}),
+    ],
+)
+def test_prizes_are_all_of_the_chips_and_go_by_places(
+    pool: int, percents: tuple[int, ...], ranking: list[Place[str]], paid: dict[str, int]
+) -> None:
+    assert payout(pool, percents, ranking) == paid
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_whatever_the_prizes_every_unit_is_paid_and_a_better_place_never_gets_less(
+    seed: int,
+) -> None:
+    rng = random.Random(seed)
+    stacks = {number: rng.choice((0, 7, 20, 20, rng.randrange(1, 10**9))) for number in range(8)}
+    stacks[0] = stacks[0] or 1
+    broke = [number for number, stack in stacks.items() if not stack]
+    places = final_ranking(stacks, [(tuple(broke),)] if broke else [])
+    cuts = sorted(rng.choices(range(101), k=rng.randrange(8)))
+    edges = [0, *cuts, 100]
+    percents = sorted((b - a for a, b in pairwise(edges)), reverse=True)
+    paid = payout(sum(stacks.values()), percents, places)
+    assert sum(paid.values()) == sum(stacks.values())
+    by_place = [paid[player] for place in places for player in place.players]
+    assert min(by_place) >= 0
+    assert all(better + 1 >= worse for better, worse in pairwise(by_place))
+    for place in places:
+        amounts = [paid[player] for player in place.players]
+        assert max(amounts) - min(amounts) <= 1
+
+
+@pytest.mark.parametrize("percents", [(), (50, 40), (110, -10)])
+def test_prizes_that_are_not_the_whole_are_refused(percents: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"100 percent|empty"):
+        payout(100, percents, [Place(1, ("a",))])
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -16,6 +16,7 @@ from doorcard.showdown.v1 import showdown_pb2
 from doorcard.shuffler.v1 import shuffler_pb2
 from doorcard.table.v1 import internal_pb2, table_pb2
 from doorcard.wallet.v1 import wallet_pb2
+from google.protobuf.message import Message
 
 from services.game.cards import card_name
 from services.game.events import EventKind
@@ -413,7 +414,10 @@ class FakeRoom:
         request = table_pb2.CreateTableRequest()
         request.CopyFrom(TABLE_REQUEST)
         for name, value in fields.items():
-            setattr(request, name, value)
+            if isinstance(value, Message):
+                getattr(request, name).CopyFrom(value)
+            else:
+                setattr(request, name, value)
         table_id, config, schedule_id, _ = new_table(request)
         if schedule_id:
             schedule = wallet_pb2.RakeSchedule(schedule_id=schedule_id, version=1)
