@@ -1,4 +1,4 @@
-"""No fail point stands in the code that no case comes by; a case fails where nobody reaches its own."""
+"""No fail point stands in the code that no case comes by; a case fails where nobody reaches it."""
 
 from services.runtime.failpoints import POINTS
 from tests.chaos.test_killed_at_every_step import STEPS
