@@ -81,6 +81,8 @@ class RoutedPlay:
         self.streams_opened = 0
         self._gateway = gateway
         self._following: dict[tuple[str, str], _Following] = {}
+        self._viewers: dict[str, dict[str, _Following]] = {}
+        """The same by table, then player."""
         self._joins: dict[str, _Following] = {}
         self._links: dict[str, Link] = {}
         self._finishing: set[Link] = set()
@@ -112,6 +114,7 @@ class RoutedPlay:
         following = self._following.get(key)
         if following is None:
             following = self._following[key] = _Following(table_id, player_id, from_version)
+            self._viewers.setdefault(table_id, {})[player_id] = following
             self._place(following)
         try:
             async with asyncio.timeout(REQUEST_S):
@@ -124,7 +127,7 @@ class RoutedPlay:
 
     def part(self, table_id: str, player_id: str = "") -> None:
         """Follow a table no longer. The seat stays, as with a lost connection."""
-        following = self._following.pop((table_id, player_id), None)
+        following = self._forget(table_id, player_id)
         if following is not None and following.link is not None:
             self._joins.pop(following.join_id, None)
             self._leave(following, following.link)
@@ -248,19 +251,25 @@ class RoutedPlay:
                 link, following, frame, number, named=True
             )
         named = bool(frame.player_ids)
-        viewers = list(frame.player_ids) if named else self._viewers(frame.table_id)
+        here = self._viewers.get(frame.table_id, {})
         new = [
             viewer
-            for viewer in viewers
-            if (following := self._following.get((frame.table_id, viewer))) is not None
+            for viewer in (list(frame.player_ids) if named else list(here))
+            if (following := here.get(viewer)) is not None
             and self._is_next(link, following, frame, number, named=named)
         ]
         del frame.player_ids[:]
         frame.player_ids.extend(new)
         return bool(new)
 
-    def _viewers(self, table_id: str) -> list[str]:
-        return [viewer for table, viewer in self._following if table == table_id]
+    def _forget(self, table_id: str, player_id: str) -> _Following | None:
+        following = self._following.pop((table_id, player_id), None)
+        if following is not None:
+            here = self._viewers[table_id]
+            del here[player_id]
+            if not here:
+                del self._viewers[table_id]
+        return following
 
     def _is_next(
         self,
@@ -307,6 +316,7 @@ class RoutedPlay:
             following.refusal = error
             following.joined.set()
         self._following.clear()
+        self._viewers.clear()
         self._tell(error)
 
     def _tell(self, error: Exception) -> None:
@@ -375,7 +385,7 @@ class RoutedPlay:
         if refusal.retriable or isinstance(refusal, ResourceExhausted):
             self._place_later(following)
             return
-        del self._following[following.table_id, following.player_id]
+        self._forget(following.table_id, following.player_id)
         following.refusal = refusal
         following.joined.set()
         if following.ever_joined:

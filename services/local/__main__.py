@@ -20,6 +20,7 @@ from services.local.doctor import doctor_command
 from services.local.keys import RoomKeys
 from services.local.ledger import ledger_app
 from services.local.ledger_access import AsJson
+from services.local.load.command import load_command
 from services.local.lock import HomeInUseError
 from services.local.logs_command import logs_command
 from services.local.players_command import players_command
@@ -64,6 +65,7 @@ app.command("report")(report_command)
 app.command("secrets")(secrets_command)
 app.command("doctor")(doctor_command)
 app.command("logs")(logs_command)
+app.command("load")(load_command)
 app.command("top")(top_command)
 app.command("players")(players_command)
 app.add_typer(rules_app, name="rules")

@@ -20,8 +20,8 @@ class Announcer:
     `processes`; what is meant for people goes to stderr.
     """
 
-    def __init__(self, *, as_json: bool) -> None:
-        self.console: Final = Console(stderr=as_json)
+    def __init__(self, *, as_json: bool, console: Console | None = None) -> None:
+        self.console: Final = console or Console(stderr=as_json)
         self._as_json = as_json
         self._began_s = time.monotonic()
         self._seen: set[str] = set()

@@ -1,7 +1,7 @@
 """Compares what the tables, the ledger and the archive say about the same money and hands."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,10 +74,11 @@ class Auditor:
                 await asyncio.sleep(POLL_S)
         return True
 
-    async def escrow_difference(self, currency: str) -> int:
-        """Sum of the differences between escrow and chips at the tables, sitting by sitting.
+    async def escrow_difference(self, currency: str, only: Container[str] | None = None) -> int:
+        """Sum of the differences between escrow and chips at the tables, sitting by sitting; `only`
+        at tables with these ids.
 
-        Only meaningful once everything is drained and nobody plays.
+        Only meaningful once everything is drained and nobody plays there.
         """
         difference = 0
         for shard in range(await self.shards()):
@@ -87,11 +88,13 @@ class Auditor:
             at_tables = {
                 sitting.sitting_id: sitting.amount
                 for table in money.tables
-                if table.currency == currency
+                if table.currency == currency and (only is None or table.table_id in only)
                 for sitting in table.sittings
             }
             posted = {
-                each.sitting_id: each.amount for each in ledger.escrow if each.currency == currency
+                each.sitting_id: each.amount
+                for each in ledger.escrow
+                if each.currency == currency and (only is None or each.table_id in only)
             }
             for sitting in at_tables.keys() | posted.keys():
                 difference += abs(at_tables.get(sitting, 0) - posted.get(sitting, 0))
