@@ -8,7 +8,7 @@ from typing import Final
 from doorcard.table.v1 import table_pb2
 from prometheus_client import Counter
 
-from services.runtime.errors import DoorcardError, NotFound
+from services.runtime.errors import DoorcardError, NotFound, Unavailable
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table import reservations
@@ -43,17 +43,25 @@ class ClosedTables:
         while True:
             await asyncio.sleep(EVERY_S)
             try:
-                if await self._store.shelves.my_turn():
-                    await self.look_at(shard)
-                    shard = (shard + 1) % self._store.shards
+                if not await self._store.shelves.my_turn():
+                    continue
+                await self.look_at(shard)
             except DoorcardError as error:
-                logger.warning("closed_tables_not_read", reason=error.reason)
+                logger.warning("closed_tables_not_read", shard=shard, reason=error.reason)
+            # Whatever stopped it there must not keep it from the other shards.
+            shard = (shard + 1) % self._store.shards
 
     async def look_at(self, shard: int) -> None:
         """Take the shard's closed tables off the lobby whose money is settled."""
         for table_id, line in (await self._store.lobby_of(shard)).items():
-            if read_line(line).summary.state == table_pb2.TABLE_STATE_CLOSED:
-                await self._unlist(shard, table_id)
+            try:
+                if read_line(line).summary.state == table_pb2.TABLE_STATE_CLOSED:
+                    await self._unlist(shard, table_id)
+            except Unavailable:
+                raise
+            except Exception as error:
+                # One table that cannot be read must end neither this round nor the process.
+                logger.error("closed_table_not_read", table=table_id, exc_info=error)
 
     async def _unlist(self, shard: int, table_id: str) -> None:
         try:

@@ -56,6 +56,15 @@ class Documents(Generic[Content]):
         stored = await self._store.load(object_id)
         return None if stored is None else self._kept(stored)
 
+    async def would_change(
+        self, object_id: str, decide: Callable[[Content | None], Change[Content] | None]
+    ) -> bool:
+        """Whether `change` would change it as it is now: what is refused raises here already, and
+        nothing is written before.
+        """
+        present = await self.load(object_id)
+        return decide(present.content if present is not None else None) is not None
+
     async def change(
         self,
         object_id: str,

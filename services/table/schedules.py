@@ -147,8 +147,9 @@ class Schedules:
             check_times(wanted, self._store.now_ms())
             return Change(wanted, by, {}, wanted.facts)
 
-        # Listed before it is there: what is listed and not there is passed over.
-        await self._store.shelves.put(SHELF, schedule_id, str(wanted.opens_ms))
+        if await self.documents.would_change(schedule_id, decide):
+            # Listed before it is there: what is listed and not there is passed over.
+            await self._store.shelves.put(SHELF, schedule_id, str(wanted.opens_ms))
         return schedule_id, _there(await self.documents.change(schedule_id, schedule_id, decide))
 
     async def page(self, after: str, limit: int) -> tuple[list[tuple[str, Schedule]], str]:

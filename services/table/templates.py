@@ -98,7 +98,8 @@ class Templates:
             return Change(made, by, present.facts if present is not None else {}, made.facts)
 
         object_id = template_id(name)
-        await self._store.shelves.put(SHELF, name, object_id)
+        if await self._documents.would_change(object_id, decide):
+            await self._store.shelves.put(SHELF, name, object_id)
         return _there(await self._documents.change(object_id, name, decide))
 
     async def get(self, name: str) -> Template:

@@ -24,6 +24,7 @@ from services.runtime.errors import (
     PermissionDenied,
 )
 from services.runtime.settings import ServiceSettings
+from services.table import schedules, templates
 from services.table.closed_tables import ClosedTables
 from services.table.draft import Draft
 from services.table.mailbox import TICKS
@@ -120,6 +121,9 @@ async def test_templates_are_kept_changed_listed_and_forgotten(
         with pytest.raises(Aborted) as moved:
             await other("PutTemplate", name="night", table=like("Other"))
         assert moved.value.metadata["version"] == "1"
+        with pytest.raises(Aborted):
+            await admin("PutTemplate", name="none", table=like(), replaces_version=1)
+        assert set(await tables.replicas[0].store.shelves.read(templates.SHELF)) == {"night"}
         with pytest.raises(AlreadyExists):
             await admin("PutTemplate", **{**put, "table": like("Other")})
         second = await other(
@@ -298,6 +302,7 @@ async def test_times_that_are_none_are_refused(room: Room, server: valkey.Valkey
             with pytest.raises(InvalidArgument) as refused:
                 await admin("ScheduleTable", template="night", **fields)
             assert refused.value.violations[0][0] == field
+        assert not await tables.replicas[0].store.shelves.read(schedules.SHELF)
         with pytest.raises(NotFound):
             await admin("ScheduleTable", template="day", opens_at=in_seconds(60))
 
