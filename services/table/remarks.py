@@ -76,8 +76,8 @@ class ReopenedShards:
 
     async def _record(self, shard: int, epoch: int) -> None:
         account = self._accounts.get(shard)
-        facts = _facts(account) if account is not None and account.epoch == epoch else NOTHING
-        reason = account.reason if account is not None else ""
+        ours = account if account is not None and account.epoch == epoch else None
+        facts, reason = (_facts(ours), ours.reason) if ours is not None else (NOTHING, "")
         by = Instruction("reopen_shard", OPERATOR, (Role.SERVICE,), f"epoch-{epoch}", reason)
 
         def decide(present: ShardRecord | None) -> Change[ShardRecord] | None:

@@ -14,7 +14,7 @@ from typing import Final
 from prometheus_client import Counter, Gauge
 
 from services.runtime.clock import monotonic_s
-from services.runtime.errors import DoorcardError, Unavailable
+from services.runtime.errors import DoorcardError
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table.store import Store
@@ -69,13 +69,20 @@ class Sweep:
         self._stopping = False
 
     async def run(self) -> None:
-        """Sweep until cancelled; ticks under way are then finished or cut at their time-out."""
+        """Sweep until cancelled; ticks under way are then finished or cut at their time-out.
+
+        Whatever the store says to it: a replica that ended because Redis is full could not take
+        part in emptying it.
+        """
+        fault = ""
         try:
             while not self._stopping:
                 try:
-                    more = await self.once()
-                except Unavailable:
-                    more = False
+                    more, fault = await self.once(), ""
+                except DoorcardError as error:
+                    if error.reason != fault:
+                        logger.warning("deadlines_not_claimed", reason=error.reason)
+                    more, fault = False, error.reason
                 if not more:
                     pause_s = self._interval_s * random.uniform(0.5, 1.5)  # noqa: S311 (no secret)
                     await asyncio.sleep(pause_s)
