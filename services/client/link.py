@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import grpc
 from doorcard.table.v1 import table_pb2, table_pb2_grpc
 
 from services.runtime.errors import DoorcardError, Unavailable
+from services.runtime.logs import logger
 
 FRAMES_MAX: Final = 64
 """Frames in one message."""
@@ -25,10 +26,16 @@ class Link:
     """
 
     def __init__(
-        self, address: str, channel: grpc.aio.Channel, received: Received, ended: Ended
+        self,
+        address: str,
+        channel: grpc.aio.Channel,
+        metadata: Sequence[tuple[str, str]],
+        received: Received,
+        ended: Ended,
     ) -> None:
         self.address: Final = address
         self._channel = channel
+        self._metadata = metadata
         self._received = received
         self._ended = ended
         self._queue: deque[table_pb2.PlayRequestFrame] = deque()
@@ -59,13 +66,16 @@ class Link:
 
     async def _run(self) -> None:
         failure: DoorcardError = Unavailable("STREAM_LOST", "the stream has ended")
-        call = table_pb2_grpc.TableServiceStub(self._channel).Play()
+        call = table_pb2_grpc.TableServiceStub(self._channel).Play(metadata=self._metadata)
         writing = asyncio.create_task(self._write(call))
         try:
             async for message in call:
                 await self._received(self, message)
         except grpc.RpcError as error:
             failure = DoorcardError.from_rpc(error)
+        except Exception:
+            # Whatever it was, the tables that are on it must not wait for ever.
+            logger.exception("stream_failed")
         finally:
             writing.cancel()
             call.cancel()

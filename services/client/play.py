@@ -7,7 +7,7 @@ again, under the same request id, until they are answered or their time is over.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Final
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ from doorcard.table.v1 import table_pb2
 
 from services.client.link import Link
 from services.client.progress import Progress, Verdict
-from services.client.routes import Dial, Routes, pause_s
+from services.client.routes import Metadata, Routes, pause_s
 from services.runtime.errors import (
     DeadlineExceeded,
     DoorcardError,
@@ -70,14 +70,15 @@ class _Following:
 class RoutedPlay:
     """Plays at any number of tables.
 
-    seeds, dial: as for `Routes`. gateway: its token has the service role, and every call names the
-    player it is for; else it is a player's own and `player_id` stays empty everywhere. Use it as
-    `async with`; read all the time, or answers wait too.
+    gateway: its token has the service role, and every call names the player it is for; else it is a
+    player's own and `player_id` stays empty everywhere. metadata: of the streams, where the
+    channels of `routes` carry no token of their own. Use it as `async with`; read all the time, or
+    answers wait too.
     """
 
-    def __init__(self, seeds: Sequence[str], dial: Dial, *, gateway: bool = False) -> None:
-        self.routes: Final = Routes(seeds, dial)
-        self.routes.changed = self._place_all
+    def __init__(self, routes: Routes, *, gateway: bool = False, metadata: Metadata = ()) -> None:
+        self.routes: Final = routes
+        self._metadata = metadata
         self.streams_opened = 0
         self._gateway = gateway
         self._following: dict[tuple[str, str], _Following] = {}
@@ -96,14 +97,13 @@ class RoutedPlay:
         self._closed = False
 
     async def __aenter__(self) -> "RoutedPlay":
-        self.routes.start()
-        await self.routes.known(ATTEMPT_S)
+        self.routes.changed.add(self._place_all)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._closed = True
+        self.routes.changed.discard(self._place_all)
         await asyncio.gather(*(link.close() for link in (*self._links.values(), *self._finishing)))
-        await self.routes.close()
 
     async def join(self, table_id: str, player_id: str = "", from_version: int = 0) -> None:
         """Follow a table from a version on, or with a snapshot first; returns when it is joined.
@@ -355,6 +355,14 @@ class RoutedPlay:
                 join=table_pb2.JoinTable(from_version=following.progress.version),
             )
         )
+        asyncio.get_running_loop().call_later(
+            ATTEMPT_S, self._unanswered, following.join_id, following, link
+        )
+
+    def _unanswered(self, join_id: str, following: _Following, link: Link) -> None:
+        """A stream on which a join is not answered is as good as lost."""
+        if self._joins.get(join_id) is following:
+            self._ended(link, DeadlineExceeded("NO_ANSWER", "no answer came in time"))
 
     def _place_later(self, following: _Following) -> None:
         following.failures += 1
@@ -421,7 +429,9 @@ class RoutedPlay:
         link = self._links.get(address)
         if link is None:
             channel = self.routes.channel(address)
-            link = self._links[address] = Link(address, channel, self._received, self._ended)
+            link = self._links[address] = Link(
+                address, channel, self._metadata, self._received, self._ended
+            )
             self.streams_opened += 1
         return link
 

@@ -18,21 +18,26 @@ SUSPECT_MAX_S: Final = 60.0
 PAUSE_FIRST_S: Final = 0.05
 PAUSE_MAX_S: Final = 1.0
 
+FIRST_ANSWER_S: Final = 5.0
+
 Dial = Callable[[str], grpc.aio.Channel]
+Metadata = Sequence[tuple[str, str]]
 
 
 class Routes:
     """Follows `WatchRouting` at any replica that answers.
 
     seeds: addresses of the room, one of the service or some of its replicas. dial(address): a
-    channel whose calls carry the caller's token; each address is dialled once.
+    channel; each address is dialled once. metadata: of the calls to watch, where the channels carry
+    no token of their own. Use it as `async with`; any number of `RoutedPlay` may share it.
     """
 
-    def __init__(self, seeds: Sequence[str], dial: Dial) -> None:
+    def __init__(self, seeds: Sequence[str], dial: Dial, *, metadata: Metadata = ()) -> None:
         if not seeds:
             raise ValueError("no address to begin with")
-        self.changed: Callable[[], None] = lambda: None
+        self.changed: Final[set[Callable[[], None]]] = set()
         """Called on the loop when tables may have to move."""
+        self._metadata = metadata
         self._seeds = tuple(seeds)
         self._dial = dial
         self._channels: dict[str, grpc.aio.Channel] = {}
@@ -43,26 +48,22 @@ class Routes:
         self._first = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Begin to watch; needs a running loop."""
+    async def __aenter__(self) -> "Routes":
         self._task = asyncio.create_task(self._watch_for_ever(), name="routing")
+        try:
+            async with asyncio.timeout(FIRST_ANSWER_S):
+                await self._first.wait()
+        except TimeoutError:
+            # Until somebody tells, the seeds are used.
+            pass
+        return self
 
-    async def close(self) -> None:
-        """Stop, and close every channel."""
+    async def __aexit__(self, *_: object) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await asyncio.gather(*(channel.close() for channel in self._channels.values()))
         self._channels.clear()
-
-    async def known(self, timeout_s: float) -> bool:
-        """Wait for the first answer; False if none came. Without it the seeds are used."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._first.wait()
-        except TimeoutError:
-            return False
-        return True
 
     def channel(self, address: str) -> grpc.aio.Channel:
         """The channel to an address."""
@@ -89,6 +90,9 @@ class Routes:
 
     def suspect(self, address: str) -> None:
         """It lost a stream, or said that it goes away."""
+        if self._is_suspect(address):
+            # Everybody's streams end at once.
+            return
         loop = asyncio.get_running_loop()
         failures = self._failures[address] = self._failures.get(address, 0) + 1
         for_s = min(SUSPECT_MAX_S, SUSPECT_S * 2 ** min(failures - 1, 8))
@@ -121,7 +125,9 @@ class Routes:
             address = self._any_address()
             try:
                 stub = table_pb2_grpc.TableServiceStub(self.channel(address))
-                watching = stub.WatchRouting(table_pb2.WatchRoutingRequest())
+                watching = stub.WatchRouting(
+                    table_pb2.WatchRoutingRequest(), metadata=self._metadata
+                )
                 async for told in watching:
                     if told.HasField("reconnect"):
                         break
@@ -144,7 +150,8 @@ class Routes:
         self._tell()
 
     def _tell(self) -> None:
-        self.changed()
+        for tell in list(self.changed):
+            tell()
 
 
 def pause_s(failures: int) -> float:

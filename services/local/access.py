@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from services.local.bots import Access
+from services.client import Routes
+from services.local.bots import Access, bearer
 from services.local.room import Room
 from services.runtime.channels import connect
 from services.runtime.roles import Role
@@ -24,8 +25,12 @@ async def open_access(room: Room, service: str, operator: str) -> AsyncIterator[
     tables = tuple(connect(address, settings) for address in room.table_addresses)
     wallet = connect(room.address("wallet"), settings)
     history = connect(room.address("history"), settings)
+    watcher = bearer(token)
     try:
-        yield Access(tables, wallet, history, token)
+        async with Routes(
+            room.table_addresses, lambda address: connect(address, settings), metadata=watcher
+        ) as routes:
+            yield Access(tables, routes, wallet, history, token)
     finally:
         for channel in (*tables, wallet, history):
             await channel.close()

@@ -1,18 +1,16 @@
 """Players that play by themselves over the public API: seats, `Play` streams, cash-outs.
 
-A bot knows only what its own stream shows it. When its server goes away it joins again at another
-replica, resumes from the last version it saw and sends an unanswered action again under the same
-request_id.
+A bot knows only what its own stream shows it. `RoutedPlay` keeps that stream where the table is
+owned, and sees to what is lost when a server goes away.
 """
 
 import asyncio
-import contextlib
 import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from uuid import uuid4
 
 import grpc
@@ -21,6 +19,7 @@ from doorcard.history.v1 import history_pb2, history_pb2_grpc
 from doorcard.table.v1 import table_pb2, table_pb2_grpc
 from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 
+from services.client import RoutedPlay, Routes
 from services.runtime.channels import call
 from services.runtime.errors import DoorcardError
 
@@ -29,12 +28,7 @@ Kind = game_pb2.ActionKind
 CALL_TIMEOUT_S: Final = 5.0
 TRIES_MAX: Final = 40
 BACKOFF_S: Final = 0.1
-BACKOFF_MAX_S: Final = 1.0
 LATENCIES_KEPT: Final = 100_000
-SILENCE_S: Final = 5.0
-"""A stream that is silent for this long is opened anew, and an unanswered action sent again."""
-
-PlayCall: TypeAlias = "grpc.aio.StreamStreamCall[table_pb2.PlayRequest, table_pb2.PlayResponse]"
 Answer = TypeVar("Answer")
 
 
@@ -63,7 +57,9 @@ class Access:
     """How a bot reaches the room. Channels attach no token of their own."""
 
     tables: tuple[grpc.aio.Channel, ...]
-    """One for each table replica."""
+    """One for each table replica, for what may be asked of any of them."""
+    routes: Routes
+    """For play, which all bots share."""
     wallet: grpc.aio.Channel
     history: grpc.aio.Channel
     operator_token: str
@@ -191,89 +187,62 @@ class Bot:
         return found[0] if found else wallet_pb2.Balance(currency=currency)
 
     async def _sit(self, table_id: str, seat: int) -> None:
-        """Play on streams until told to leave, or broke."""
-        sight = Sight(table_id, self.player_id, seat)
-        wait_s = BACKOFF_S
-        while not self._is_done(sight):
-            try:
-                await self._stream(sight)
-                wait_s = BACKOFF_S
-            except grpc.RpcError as error:
-                fault = DoorcardError.from_rpc(error)
-                if not fault.retriable:
-                    raise fault from error
-                await asyncio.sleep(wait_s)
-                wait_s = min(wait_s * 1.5, BACKOFF_MAX_S)
-            self._tally.streams += 1
+        """Play until told to leave, or broke."""
+        sight = Sight(self.player_id, seat)
+        leaving = asyncio.ensure_future(self._leaving.wait())
+        routes, metadata = self._access.routes, bearer(self._token)
+        try:
+            async with RoutedPlay(routes, metadata=metadata) as play:
+                await play.join(table_id)
+                while not self._is_done(sight):
+                    frame = await self._next(play, sight, leaving)
+                    if frame is not None:
+                        self._see(sight, frame)
+                    if sight.my_turn is not None:
+                        await self._act(play, table_id, sight, sight.my_turn)
+                self._tally.streams += play.streams_opened
+        finally:
+            leaving.cancel()
 
     def _is_done(self, sight: "Sight") -> bool:
         return sight.gone or (not sight.in_hand and (sight.broke or self._leaving.is_set()))
 
-    async def _stream(self, sight: "Sight") -> None:
-        """One `Play` stream, until the bot is done or the server ends it."""
-        stream = self._any_table().Play(metadata=bearer(self._token))
-        leaving = asyncio.ensure_future(self._leaving.wait())
-        try:
-            await _send(stream, sight.join())
-            if sight.unanswered is not None:
-                await _send(stream, table_pb2.PlayRequest(frames=[sight.unanswered]))
-            while not self._is_done(sight):
-                answer = await self._next(stream, sight, leaving)
-                if answer is None:
-                    return
-                for frame in answer.frames:
-                    if frame.HasField("reconnect"):
-                        return
-                    self._take(sight, frame)
-                if sight.my_turn is not None and sight.unanswered is None:
-                    await self._act(sight, stream)
-        finally:
-            leaving.cancel()
-            stream.cancel()
-
     async def _next(
-        self, stream: PlayCall, sight: "Sight", leaving: "asyncio.Future[Literal[True]]"
-    ) -> table_pb2.PlayResponse | None:
-        """The next message; None when the stream is over or silent, or the bot is to leave."""
-        reading = asyncio.ensure_future(stream.read())
+        self, play: RoutedPlay, sight: "Sight", leaving: "asyncio.Future[Literal[True]]"
+    ) -> table_pb2.PlayResponseFrame | None:
+        """What comes next; None when the bot is to leave between hands."""
+        reading = asyncio.ensure_future(play.read())
         waited: set[asyncio.Future[Any]] = {reading} if sight.in_hand else {reading, leaving}
-        await asyncio.wait(waited, timeout=SILENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         if not reading.done():
             reading.cancel()
             return None
-        answer = reading.result()
-        return answer if isinstance(answer, table_pb2.PlayResponse) else None
+        return reading.result()
 
-    async def _act(self, sight: "Sight", stream: PlayCall) -> None:
-        if sight.my_turn is None:
+    async def _act(
+        self, play: RoutedPlay, table_id: str, sight: "Sight", turn: table_pb2.Turn
+    ) -> None:
+        sight.my_turn = None
+        if sight.acted == (sight.hand_id, turn.turn):
+            # It was told again, with a new deadline.
             return
+        sight.acted = (sight.hand_id, turn.turn)
         if self._think_s:
             await asyncio.sleep(self._rng.uniform(0, 2 * self._think_s))
-        action = choose(sight.my_turn.legal, self._rng)
-        frame = table_pb2.PlayRequestFrame(
-            request_id=str(uuid4()),
-            table_id=sight.table_id,
-            act=table_pb2.PlayAction(hand_id=sight.hand_id, turn=sight.my_turn.turn, action=action),
-        )
-        sight.unanswered = frame
-        sight.asked_s = time.perf_counter()
-        sight.my_turn = None
-        await _send(stream, table_pb2.PlayRequest(frames=[frame]))
+        action = choose(turn.legal, self._rng)
+        began_s = time.perf_counter()
+        try:
+            await play.act(table_id, sight.hand_id, turn.turn, action)
+        except DoorcardError as error:
+            if error.retriable:
+                raise
+            self._tally.refusals[error.reason] = self._tally.refusals.get(error.reason, 0) + 1
+        else:
+            self._tally.actions += 1
+            self._tally.latencies_s.append(time.perf_counter() - began_s)
 
-    def _take(self, sight: "Sight", frame: table_pb2.PlayResponseFrame) -> None:
-        if frame.HasField("result"):
-            if sight.unanswered is None or frame.result.request_id != sight.unanswered.request_id:
-                return
-            sight.unanswered = None
-            if frame.result.HasField("refusal"):
-                reason = frame.result.refusal.reason
-                self._tally.refusals[reason] = self._tally.refusals.get(reason, 0) + 1
-            else:
-                self._tally.actions += 1
-                self._tally.latencies_s.append(time.perf_counter() - sight.asked_s)
-            return
-        ended = sight.see(frame)
-        for hand_id in ended:
+    def _see(self, sight: "Sight", frame: table_pb2.PlayResponseFrame) -> None:
+        for hand_id in sight.see(frame):
             self._tally.hands_seen.add(hand_id)
             self._hands_own += 1
             if self._mail_every and self._hands_own % self._mail_every == 0:
@@ -306,16 +275,14 @@ async def mails_are_asked() -> None:
 class Sight:
     """What a bot has seen of its table."""
 
-    def __init__(self, table_id: str, player_id: str, seat: int) -> None:
-        self.table_id = table_id
+    def __init__(self, player_id: str, seat: int) -> None:
         self.player_id = player_id
         self.seat = seat
-        self.version = 0
         self.hand_id = ""
         self.in_hand = False
         self.my_turn: table_pb2.Turn | None = None
-        self.unanswered: table_pb2.PlayRequestFrame | None = None
-        self.asked_s = 0.0
+        self.acted = ("", 0)
+        """The hand and turn it has acted for."""
         self.stack: int | None = None
         self.gone = False
 
@@ -324,27 +291,16 @@ class Sight:
         """Nothing left between hands."""
         return self.stack == 0 and not self.in_hand
 
-    def join(self) -> table_pb2.PlayRequest:
-        """The first message of a stream: resume where this one left off."""
-        frame = table_pb2.PlayRequestFrame(
-            request_id=str(uuid4()),
-            table_id=self.table_id,
-            join=table_pb2.JoinTable(from_version=self.version),
-        )
-        return table_pb2.PlayRequest(frames=[frame])
-
     def see(self, frame: table_pb2.PlayResponseFrame) -> list[str]:
         """Take in a snapshot or an update; the ids of own hands that ended in it."""
         if frame.HasField("snapshot"):
             return self._snapshot(frame.snapshot)
         ended: list[str] = []
-        self.version = max(self.version, frame.update.version)
         for event in frame.update.events:
             self._event(event, ended)
         return ended
 
     def _snapshot(self, view: table_pb2.TableView) -> list[str]:
-        self.version = view.version
         ended = [self.hand_id] if self.in_hand and view.hand.hand_id != self.hand_id else []
         mine = [seat for seat in view.seats if seat.player_id == self.player_id]
         self.gone = not mine
@@ -372,12 +328,6 @@ class Sight:
             self.stack = event.seat_changed.seat.stack
         elif kind == "seat_freed" and event.seat_freed.player_id == self.player_id:
             self.gone = True
-
-
-async def _send(stream: PlayCall, request: table_pb2.PlayRequest) -> None:
-    # On a stream that the server has ended; the next read tells why.
-    with contextlib.suppress(asyncio.InvalidStateError):
-        await stream.write(request)
 
 
 def choose(legal: game_pb2.LegalActions, rng: random.Random) -> game_pb2.Action:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from doorcard.table.v1 import table_pb2
 
-from services.client import RoutedPlay
+from services.client import RoutedPlay, Routes
 from services.runtime.channels import call
 from services.runtime.errors import Unavailable
 from tests import valkey_cluster
@@ -32,7 +32,8 @@ async def playing(
         seeds = [running.address for running in tables.running]
         table_ids = [await tables.create() for _ in range(table_count)]
         dial = dialler(room, "gateway-1", ("service",), act_for=PLAYERS)
-        play = await stack.enter_async_context(RoutedPlay(seeds, dial, gateway=True))
+        routes = await stack.enter_async_context(Routes(seeds, dial))
+        play = await stack.enter_async_context(RoutedPlay(routes, gateway=True))
         player = Player(play)
         task = asyncio.create_task(player.run())
         stack.callback(task.cancel)
@@ -75,6 +76,7 @@ async def test_tables_play_through_a_gateway_while_their_slots_move(room: Room) 
                 assert (await tables.replicas[0].store.shard(shard)).reason == ""
 
 
+@pytest.mark.deep
 async def test_an_action_that_no_replica_confirmed_is_found_by_its_retry(room: Room) -> None:
     with valkey_cluster.running(primaries=1, replicas=1) as nodes:
         _, replica = nodes.nodes

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from doorcard.table.v1 import table_pb2, table_pb2_grpc
 
-from services.client import RoutedPlay
+from services.client import RoutedPlay, Routes
 from services.runtime.channels import connect
 from services.runtime.settings import ServiceSettings
 from tests import valkey
@@ -82,7 +82,8 @@ async def room_of(
         table_ids = [await tables.create(action_ms=6_000) for _ in range(table_count)]
         players = []
         for name in PLAYERS:
-            play = await stack.enter_async_context(RoutedPlay(seeds, dialler(room, name)))
+            routes = await stack.enter_async_context(Routes(seeds, dialler(room, name)))
+            play = await stack.enter_async_context(RoutedPlay(routes))
             player = Player(play)
             players.append(player)
             task = asyncio.create_task(player.run())

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from doorcard.table.v1 import table_pb2
 
-from services.client import RoutedPlay
+from services.client import RoutedPlay, Routes
 from services.runtime.errors import FailedPrecondition, NotFound
 from tests import valkey
 from tests.conftest import Room
@@ -24,7 +24,8 @@ async def players_at(tables: Cluster, table_ids: list[str]) -> AsyncIterator[lis
         players = []
         for name in PLAYERS:
             seeds = [running.address for running in tables.running]
-            play = await stack.enter_async_context(RoutedPlay(seeds, dialler(tables.room, name)))
+            routes = await stack.enter_async_context(Routes(seeds, dialler(tables.room, name)))
+            play = await stack.enter_async_context(RoutedPlay(routes))
             player = Player(play)
             players.append(player)
             running = asyncio.create_task(player.run())
@@ -131,7 +132,7 @@ async def test_what_is_refused_for_good_is_told_at_once(room: Room, server: valk
     async with cluster(room, server) as tables, asyncio.timeout(30):
         await tables.add_replica()
         seeds = [tables.running[0].address]
-        async with RoutedPlay(seeds, dialler(room, "anna")) as play:
+        async with Routes(seeds, dialler(room, "anna")) as routes, RoutedPlay(routes) as play:
             with pytest.raises(NotFound):
                 await play.join("3f1c8f5e-0000-4000-8000-00000000dead")
             table_id = await tables.create()
