@@ -168,6 +168,12 @@ class Draft:
         seat = views.seat(self.table, number)
         self.tell(seat_changed=table_pb2.TableEvent.SeatChanged(seat=seat))
 
+    def tell_options(self, number: int) -> None:
+        """The player of a seat learns what it does by itself now."""
+        options = views.own_options(self.table, number)
+        changed = table_pb2.TableEvent.OptionsChanged(options=options)
+        self.tell_player(self.table.blob.seats[number].player_id, options_changed=changed)
+
     def tell_hand(
         self, events: Sequence[Event], drawn: Sequence[shuffler_pb2.DrawnCard] = ()
     ) -> None:

@@ -11,7 +11,7 @@ from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import FailedPrecondition, InvalidArgument
 from services.runtime.logs import logger
-from services.table import audit, hands, standing
+from services.table import audit, hands, seats, standing
 from services.table.audit import Instruction
 from services.table.draft import Draft
 from services.table.mailbox import TICKS
@@ -88,8 +88,7 @@ class Operators:
         """
 
         async def change(draft: Draft) -> None:
-            if draft.table.seat_of(player_id) is None:
-                raise FailedPrecondition("NOT_SEATED", "he has no seat at this table")
+            seats.number_of(draft.table, player_id)
             await hands.leave(draft, player_id)
 
         version = await self._change(table_id, by, change, player_id)

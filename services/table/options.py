@@ -6,8 +6,7 @@ from typing import Final
 from doorcard.table.v1 import table_pb2
 
 from services.game.hand import Act, ActionKind, Hand, Legal
-from services.runtime.errors import FailedPrecondition
-from services.table import antes, seats, views
+from services.table import antes, seats
 from services.table.draft import Draft
 from services.table.state import SeatFlag, Table, TableStatus, digest
 
@@ -49,9 +48,7 @@ async def set_options(draft: Draft, wish: Wish) -> int:
     (ID_REUSED).
     """
     table = draft.table
-    number = table.seat_of(wish.player_id)
-    if number is None:
-        raise FailedPrecondition("NOT_SEATED", "he has no seat at this table")
+    number = seats.number_of(table, wish.player_id)
     seat = table.blob.seats[number]
     known = seat.taken_at(wish.request, table.version)
     if known:
@@ -65,7 +62,7 @@ async def set_options(draft: Draft, wish: Wish) -> int:
     flags = seat.flags & ~(SeatFlag.SHOWS_BEATEN | SeatFlag.ASKED_ANTE) | shows | asked
     if changed or flags != seat.flags:
         seat.flags = flags
-        tell(draft, number)
+        draft.tell_options(number)
     seats.sit_out_next(draft, number, on=wish.sit_out_next)
     if wish.confirm_ante:
         antes.confirm(draft, number)
@@ -81,7 +78,7 @@ def act_beforehand(draft: Draft, hand: Hand) -> bool:
     if draft.table.blob.status is not TableStatus.OPEN:
         return False
     kind, street = running.chosen.pop(want.seat)
-    tell(draft, want.seat)
+    draft.tell_options(want.seat)
     action = _action(kind, want.legal) if street == hand.street else None
     if action is None:
         return False
@@ -97,14 +94,7 @@ def drop_void(draft: Draft, hand: Hand) -> None:
     for number, (_, street) in list(running.chosen.items()):
         if street != hand.street or number in hand.folded:
             del running.chosen[number]
-            tell(draft, number)
-
-
-def tell(draft: Draft, number: int) -> None:
-    """The player of a seat learns his options as they are now."""
-    options = views.own_options(draft.table, number)
-    changed = table_pb2.TableEvent.OptionsChanged(options=options)
-    draft.tell_player(draft.table.blob.seats[number].player_id, options_changed=changed)
+            draft.tell_options(number)
 
 
 def _choose(table: Table, number: int, wish: Wish) -> bool:

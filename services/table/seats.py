@@ -8,7 +8,7 @@ from services.game.invariant import require
 from services.runtime import failpoints
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError, FailedPrecondition, InvalidArgument
-from services.table import antes, buy_ins, due, money, reservations, views, waiting
+from services.table import antes, buy_ins, due, money, reservations, waiting
 from services.table.draft import Draft, Moved
 from services.table.formats import Game
 from services.table.state import (
@@ -157,7 +157,7 @@ def sit_out_next(draft: Draft, number: int, *, on: bool) -> None:
     flags = seat.flags | SeatFlag.OUT_NEXT if on else seat.flags & ~SeatFlag.OUT_NEXT
     if flags != seat.flags:
         seat.flags = flags
-        _tell_options(draft, number)
+        draft.tell_options(number)
 
 
 # Hands, as a seat sees them
@@ -203,7 +203,7 @@ def hand_over(draft: Draft, number: int) -> None:
     draft.tell_seat(number)
     if out:
         seat.flags &= ~SeatFlag.OUT_NEXT
-        _tell_options(draft, number)
+        draft.tell_options(number)
 
 
 def pass_time(draft: Draft) -> None:
@@ -242,12 +242,6 @@ def _mark(draft: Draft, seat: Seat) -> None:
     if span_ms:
         until_ms = draft.now_ms + span_ms
         seat.freed_at_ms = min(seat.freed_at_ms or until_ms, until_ms)
-
-
-def _tell_options(draft: Draft, number: int) -> None:
-    options = views.own_options(draft.table, number)
-    changed = table_pb2.TableEvent.OptionsChanged(options=options)
-    draft.tell_player(draft.table.blob.seats[number].player_id, options_changed=changed)
 
 
 async def connect(draft: Draft, player_id: str, replica: str, *, there: bool) -> None:

@@ -11,20 +11,21 @@ from doorcard.table.v1 import table_pb2
 from services.game.cards import card_name
 from services.game.hand import Hand
 from services.runtime.errors import FailedPrecondition
+from services.table import seats
 from services.table.draft import Draft
 from services.table.state import LastHand, RunningHand, digest
 
 
 def keep(draft: Draft, running: RunningHand, hand: Hand) -> None:
     """The hand is over: keep what may yet be shown of it."""
-    seats, result = draft.table.blob.seats, hand.result
+    taken, result = draft.table.blob.seats, hand.result
     draft.table.blob.hidden = None
     if result is None or result.voided:
         return
     standing = [number for number in running.seats if number not in hand.folded]
     may_show = standing if len(standing) == 1 else result.mucked
     cards = {
-        number: (seats[number].sitting, bytes(hand.cards(number)))
+        number: (taken[number].sitting, bytes(hand.cards(number)))
         for number in may_show
         if hand.cards(number)
     }
@@ -38,9 +39,7 @@ async def show(draft: Draft, player_id: str, request_id: str, hand_id: str) -> i
     Raises FailedPrecondition: NOT_SEATED, HAND_GONE, NOTHING_TO_SHOW; AlreadyExists (ID_REUSED).
     """
     table = draft.table
-    number = table.seat_of(player_id)
-    if number is None:
-        raise FailedPrecondition("NOT_SEATED", "he has no seat at this table")
+    number = seats.number_of(table, player_id)
     seat, request = table.blob.seats[number], digest(request_id, ("show", hand_id))
     known = seat.taken_at(request, table.version)
     if known:
