@@ -39,7 +39,9 @@ LOOK_S: Final = 0.01
 REACHED_S: Final = 30.0
 BACK_S: Final = 60.0
 FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
-"""Of Debian's libfaketime: gives a process another wall clock."""
+"""Of Debian's libfaketime: gives Valkey another wall clock."""
+WALL_CLOCK: Final = Path(__file__).parent / "wall_clock"
+"""The same for Python."""
 QUICK: Final = {
     "DRAIN_EVERY_SECONDS": "0.3",
     "RECONCILE_EVERY_SECONDS": "2",
@@ -260,12 +262,14 @@ class FaultyRoom(Room):
         if name not in self._clocks:
             return {}
         self.set_clock(name, 0)
+        file = str(self._clock_folder / name)
+        if name not in ("valkey", "broker"):
+            return {"PYTHONPATH": str(WALL_CLOCK), "WALL_CLOCK_FILE": file}
         return {
             "LD_PRELOAD": str(FAKETIME),
-            "FAKETIME_TIMESTAMP_FILE": str(self._clock_folder / name),
+            "FAKETIME_TIMESTAMP_FILE": file,
             "FAKETIME_CACHE_DURATION": "1",
             "DONT_FAKE_MONOTONIC": "1",
-            "FAKETIME_DONT_RESET": "1",
         }
 
 

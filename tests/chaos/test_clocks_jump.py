@@ -1,6 +1,6 @@
 """Wall clocks that jump, ahead and back, in one process after the other: the room goes on.
 
-The clocks are other ones for the process only (libfaketime); time that is measured is not touched.
+The clocks are other ones for that process only; time that is measured (monotonic) is not touched.
 """
 
 import asyncio
