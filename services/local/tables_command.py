@@ -27,6 +27,14 @@ class State(StrEnum):
     CLOSED = "closed"
 
 
+class Format(StrEnum):
+    """Formats of a table that may be asked for."""
+
+    CASH = "cash"
+    FREEZE_OUT = "freeze_out"
+    TIMED = "timed"
+
+
 def tables_command(
     context: typer.Context,
     game: Annotated[
@@ -39,6 +47,10 @@ def tables_command(
         typer.Option(
             help="Only tables in this state, also more than once; default: all not closed."
         ),
+    ] = None,
+    table_format: Annotated[
+        list[Format] | None,
+        typer.Option("--format", help="Only this format, cash or a club game's; also several."),
     ] = None,
     players: Annotated[int, typer.Option(min=0, help="Only tables with so many players.")] = 0,
     free_seats: Annotated[int, typer.Option(min=0, help="Only tables with so many free.")] = 0,
@@ -58,6 +70,9 @@ def tables_command(
         rulebook=rulebook,
         currency=currency,
         states=[table_pb2.TableState.Value(f"TABLE_STATE_{each.name}") for each in state or ()],
+        formats=[
+            table_pb2.FormatKind.Value(f"FORMAT_KIND_{each.name}") for each in table_format or ()
+        ],
         players_min=players,
         free_seats_min=free_seats,
     )
@@ -88,6 +103,7 @@ def entry(summary: table_pb2.TableSummary) -> dict[str, Any]:
         "name": config.name,
         "game": game_pb2.Game.Name(config.game).removeprefix("GAME_").lower(),
         "rulebook": config.rulebook,
+        "format": format_name(config.format.kind),
         "stake": config.stake.name,
         "currency": config.currency,
         "state": state_name(table_pb2.TableState.Name(summary.state)),
@@ -99,6 +115,11 @@ def entry(summary: table_pb2.TableSummary) -> dict[str, Any]:
         "hands_per_hour": summary.hands_per_hour,
         "players_per_fourth_street": summary.players_per_fourth_street,
     }
+
+
+def format_name(kind: table_pb2.FormatKind.ValueType) -> str:
+    """A format's name as `--format` takes it."""
+    return table_pb2.FormatKind.Name(kind).removeprefix("FORMAT_KIND_").lower()
 
 
 def state_name(value: str) -> str:

@@ -8,6 +8,7 @@ that nobody plays any more, for as long as a seat is kept for who sits out, ends
 so does one that the operator closes.
 """
 
+from enum import StrEnum
 from typing import Final
 
 from doorcard.table.v1 import table_pb2
@@ -18,24 +19,37 @@ from services.game.hand import Act, Hand
 from services.game.invariant import require
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table import game_views, money, standing
+from services.table import game_views, money
 from services.table.draft import Draft
 from services.table.formats import Game, Ranked
 from services.table.state import RunningHand, SeatStatus, Table, TableStatus
 
 MS_PER_S: Final = 1000
-WON: Final = "one player has all the chips"
-TIME_IS_UP: Final = "the agreed time is up"
-DESERTED: Final = "nobody played any more: everybody has what was before him"
+
+
+class How(StrEnum):
+    """How a game ends."""
+
+    WON = "won"
+    TIME_UP = "time_up"
+    DESERTED = "deserted"
+    CLOSED = "closed"
+    """By the operator."""
+
+
+WORDS: Final = {
+    How.WON: "one player has all the chips",
+    How.TIME_UP: "the agreed time is up",
+    How.DESERTED: "nobody played any more: everybody has what was before him",
+}
 
 ENDED: Final = Counter(
     "doorcard_club_games_ended",
-    "Club games that ended, by how: won, time_up, deserted.",
-    ["how"],
+    "Club games that ended, by how: won, time_up, deserted, closed.",
+    ["outcome"],
     registry=REGISTRY,
 )
-_WORDS: Final = {WON: "won", TIME_IS_UP: "time_up", DESERTED: "deserted"}
-for _how in _WORDS.values():
+for _how in How:
     ENDED.labels(_how)
 
 
@@ -79,19 +93,25 @@ def hand_is_over(draft: Draft, running: RunningHand) -> None:
 
 
 def pass_time(draft: Draft) -> bool:
-    """Between hands: whether the game is over by now, and so closed."""
+    """Between hands: whether the game is over by now, and paid out; then the table closes."""
     table, game = draft.table, draft.table.blob.game
     if game is None or table.hand is not None or table.blob.after_hand is not None:
         return False
     if 0 < game.deserted_until_ms <= draft.now_ms and not _time_is_up(draft, game):
         draft.not_before_ms = game.deserted_until_ms
-        _pay_out(draft, game, DESERTED)
+        _pay_out(draft, game, How.DESERTED, WORDS[How.DESERTED])
     elif _end_if_over(draft, game):
         draft.not_before_ms = game.until_ms
     else:
         return False
-    standing.hand_is_over(draft)
     return True
+
+
+def closed(draft: Draft) -> None:
+    """The table closes: a game that is not over ends by the stacks held."""
+    blob = draft.table.blob
+    if blob.game is not None and not blob.game.ranking:
+        _pay_out(draft, blob.game, How.CLOSED, blob.pause_reason)
 
 
 def _end_if_over(draft: Draft, game: Game) -> bool:
@@ -99,11 +119,12 @@ def _end_if_over(draft: Draft, game: Game) -> bool:
     time_is_up = _time_is_up(draft, game)
     if not is_over(stacks, time_is_up=time_is_up):
         return False
-    _pay_out(draft, game, WON if is_over(stacks) else TIME_IS_UP)
+    how = How.WON if is_over(stacks) else How.TIME_UP
+    _pay_out(draft, game, how, WORDS[how])
     return True
 
 
-def _pay_out(draft: Draft, game: Game, why: str) -> None:
+def _pay_out(draft: Draft, game: Game, how: How, why: str) -> None:
     """Rank everybody and move the chips to where the prizes are; then the table closes."""
     table, seats = draft.table, draft.table.blob.seats
     agreed = table.blob.config.format
@@ -111,7 +132,8 @@ def _pay_out(draft: Draft, game: Game, why: str) -> None:
         raise ValueError("a club game without a format")
     stacks = _stacks(table)
     ranking = final_ranking(stacks, game.out)
-    prizes = stacks if why == DESERTED else payout(sum(stacks.values()), agreed.prizes, ranking)
+    played = how in (How.WON, How.TIME_UP)
+    prizes = payout(sum(stacks.values()), agreed.prizes, ranking) if played else stacks
     nets = {number: prizes[number] - stack for number, stack in stacks.items()}
     require(sum(nets.values()) == 0, "the prizes of a club game are not its chips")
     if any(nets.values()):
@@ -133,9 +155,9 @@ def _pay_out(draft: Draft, game: Game, why: str) -> None:
     table.blob.after_hand, table.blob.pause_reason = TableStatus.CLOSING, why
     ended = table_pb2.TableEvent.GameEnded(game=game_views.club_game(table), reason=why)
     draft.tell(game_ended=ended)
-    draft.once_committed.append(ENDED.labels(_WORDS[why]).inc)
+    draft.once_committed.append(ENDED.labels(how).inc)
     draft.once_committed.append(
-        lambda: logger.info("club_game_ended", table=table.table_id, how=_WORDS[why])
+        lambda: logger.info("club_game_ended", table=table.table_id, how=str(how))
     )
 
 

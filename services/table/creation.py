@@ -22,7 +22,8 @@ from services.game.setup import SEATS_MAX
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_request_id, uuid5_of
 from services.table.agreeing import check_format
-from services.table.state import Config, pack_rulebook
+from services.table.packed_rulebooks import pack_rulebook
+from services.table.state import Config
 
 NAME_MAX: Final = 64
 TOML_MAX: Final = 64 * 1024

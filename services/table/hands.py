@@ -165,7 +165,10 @@ async def tick(draft: Draft, *, may_deal: bool, protect: bool = True) -> None:
     if blob.status is not TableStatus.OPEN:
         return
     seats.pass_time(draft)
-    if club_games.pass_time(draft) or not blob.due_ms:
+    if club_games.pass_time(draft):
+        standing.hand_is_over(draft)
+        return
+    if not blob.due_ms:
         return
     want = table.hand.want if table.hand is not None else None
     if table.hand is not None and isinstance(want, Act):
@@ -206,6 +209,16 @@ async def leave(draft: Draft, player_id: str) -> bool:
         if blob.status is TableStatus.OPEN:
             await _quit(draft, number, ticking=False)
     return table.seat_of(player_id) is None
+
+
+async def sit_out(draft: Draft, player_id: str) -> int:
+    """Deal him no further hands; in a club game, where he is dealt in, act for him at once. Returns
+    the version at which it holds.
+    """
+    if draft.table.blob.game is None:
+        return await seats.sit_out(draft, player_id)
+    await _be_away(draft, seats.number_of(draft.table, player_id))
+    return draft.version_after
 
 
 async def _be_away(draft: Draft, number: int) -> None:

@@ -92,7 +92,8 @@ def _put_out(blob: Blob, game: Game) -> None:
     game.deserted_until_ms = 0
     if len(broke) == len(blob.seats):
         # Nobody has chips to play for.
-        blob.seats, blob.status, blob.after_hand = {}, TableStatus.CLOSED, None
+        blob.seats, game.out = {}, []
+        blob.status, blob.after_hand = TableStatus.CLOSED, None
 
 
 def _leaves(seat: Seat) -> bool:

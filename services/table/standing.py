@@ -7,7 +7,7 @@ were, and nobody may take a seat. A paused table keeps its hand, whose clock sta
 from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import FailedPrecondition
-from services.table import clock, seats, waiting
+from services.table import clock, club_games, seats, waiting
 from services.table.draft import Draft
 from services.table.state import Table, TableStatus
 
@@ -51,6 +51,7 @@ def hand_is_over(draft: Draft) -> None:
     table, blob = draft.table, draft.table.blob
     if blob.after_hand is not TableStatus.CLOSING:
         return
+    club_games.closed(draft)
     for number in sorted(blob.seats):
         seats.remove(draft, number)
     blob.after_hand = None

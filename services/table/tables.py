@@ -162,10 +162,10 @@ class Tables:
         return await self._do(table_id, player_id, "leave_seat", change)
 
     async def sit_out(self, table_id: str, player_id: str) -> int:
-        """Be dealt no further hands; the version at which it holds."""
+        """Be dealt no further hands, or not be waited for; the version at which it holds."""
 
         async def change(draft: Draft) -> int:
-            return await seats.sit_out(draft, player_id)
+            return await hands.sit_out(draft, player_id)
 
         return await self._do(table_id, player_id, "sit_out", change)
 

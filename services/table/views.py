@@ -22,6 +22,7 @@ from services.game.rulebook import Game
 from services.game.wants import Act, Legal
 from services.runtime.clock import timestamp
 from services.table import buy_ins, game_views, statistics, turn_times
+from services.table.packed_rulebooks import unpack_rulebook
 from services.table.state import (
     Config,
     Played,
@@ -32,7 +33,6 @@ from services.table.state import (
     Table,
     Waiter,
     is_unconfirmed,
-    unpack_rulebook,
 )
 
 PUBLIC: Final = ""

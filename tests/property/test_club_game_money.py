@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from services.game.ending import final_ranking, out_in_hand, payout
 from services.game.hand import Act
 from services.runtime.errors import FailedPrecondition
-from services.table.club_games import DESERTED, TIME_IS_UP, WON
+from services.table.club_games import WORDS, How
 from services.table.state import TableStatus
 from services.table.times import STANDARD, SeatTimes
 from tests.property.test_table_money import PLAYERS, Chaos, ShadowLedger
@@ -114,10 +114,10 @@ async def test_a_game_ends_with_every_unit_and_everybody_in_his_place(seed: int)
     }
     assert sum(each.prize for each in ranking) == 203 * agreed.players == sum(stacks.values())
     prizes = sorted(each.prize for each in ranking)
-    if blob.pause_reason == DESERTED:
+    if blob.pause_reason == WORDS[How.DESERTED]:
         assert prizes == sorted(stacks.values())
     else:
-        assert blob.pause_reason in (WON, TIME_IS_UP)
+        assert blob.pause_reason in (WORDS[How.WON], WORDS[How.TIME_UP])
         paid = payout(203 * agreed.players, tuple(agreed.prizes) or (100,), places)
         assert prizes == sorted(paid.values())
 

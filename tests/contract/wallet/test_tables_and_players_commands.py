@@ -31,6 +31,7 @@ def summary(table_id: str, name: str, **fields: Any) -> table_pb2.TableSummary:
         stake=STAKE,
         seats=6,
         currency="EUR",
+        format=table_pb2.TableFormat(kind=table_pb2.FORMAT_KIND_CASH),
     )
     fields = {"state": table_pb2.TABLE_STATE_OPEN, **fields}
     return table_pb2.TableSummary(config=config, **fields)
@@ -112,6 +113,7 @@ async def test_every_page_of_tables_is_listed_as_the_filter_has_them(start: Star
             "table": TABLE,
             "game": "hi_lo",
             "rulebook": "club",
+            "format": "cash",
             "stake": "5/10",
             "currency": "EUR",
             "state": "open",
@@ -122,11 +124,14 @@ async def test_every_page_of_tables_is_listed_as_the_filter_has_them(start: Star
         }.items() <= found[0].items()
         assert tables.filters[-1] == table_pb2.LobbyFilter()
         arguments = ["--game", "razz", "--game", "hi_lo", "--state", "paused", "--free-seats", "2"]
-        await doorcard("tables", *arguments, "--rulebook", "club", "--players", "1")
+        await doorcard(
+            "tables", *arguments, "--rulebook", "club", "--players", "1", "--format", "timed"
+        )
         assert tables.filters[-1] == table_pb2.LobbyFilter(
             games=[game_pb2.GAME_RAZZ, game_pb2.GAME_HI_LO],
             states=[table_pb2.TABLE_STATE_PAUSED],
             rulebook="club",
+            formats=[table_pb2.FORMAT_KIND_TIMED],
             players_min=1,
             free_seats_min=2,
         )

@@ -6,7 +6,7 @@ import pytest
 from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import FailedPrecondition, InvalidArgument
-from services.table.club_games import DESERTED, TIME_IS_UP, WON
+from services.table.club_games import WORDS, How
 from services.table.moves import Moves
 from services.table.rebuilding import Posted, rebuild
 from services.table.state import SeatStatus, Table, TableStatus
@@ -187,6 +187,16 @@ async def test_who_leaves_keeps_his_place_and_may_come_back() -> None:
     assert leaver in acted
 
 
+async def test_who_sits_out_at_his_turn_is_not_waited_for() -> None:
+    room = await game()
+    await room.start_hand()
+    player, _, _ = room.to_act()
+    before_ms = room.store.ms
+    await room.tables.sit_out(room.table_id, player)
+    assert room.to_act()[0] != player
+    assert room.store.ms == before_ms
+
+
 async def test_who_has_no_chips_is_out_keeps_his_seat_and_is_dealt_no_more() -> None:
     room = await game()
     put(room, anna=1, ben=399)
@@ -219,7 +229,7 @@ async def test_a_freeze_out_ends_when_one_has_all_and_pays_every_place() -> None
     room = await game(agreed)
     await play_to_the_end(room)
     told = ended(room)
-    assert told.reason == WON
+    assert told.reason == WORDS[How.WON]
     ranking = list(told.game.ranking)
     assert [each.rank for each in ranking] in ([1, 2, 3], [1, 2, 2])
     assert ranking[0].stack == 600
@@ -257,7 +267,7 @@ async def test_a_timed_game_ends_between_hands_and_a_running_hand_is_finished() 
         await room.act()
     assert player
     told = ended(room)
-    assert told.reason == TIME_IS_UP
+    assert told.reason == WORDS[How.TIME_UP]
     assert sum(paid_out(room).values()) == 600
     assert room.table.blob.status is TableStatus.CLOSED
 
@@ -289,7 +299,7 @@ async def test_a_paused_game_ends_when_it_goes_on() -> None:
     assert room.table.blob.status is TableStatus.PAUSED
     await room.resume()
     await room.tables.tick(room.table_id)
-    assert ended(room).reason == TIME_IS_UP
+    assert ended(room).reason == WORDS[How.TIME_UP]
 
 
 async def test_a_game_that_nobody_plays_any_more_ends_by_the_stacks_held() -> None:
@@ -307,18 +317,30 @@ async def test_a_game_that_nobody_plays_any_more_ends_by_the_stacks_held() -> No
     await room.tables.sit_out(room.table_id, "ben")
     room.store.ms += room.times.away_ms
     await room.tables.tick(room.table_id)
-    assert ended(room).reason == DESERTED
+    assert ended(room).reason == WORDS[How.DESERTED]
     assert paid_out(room) == stacks
 
 
 async def test_an_operator_who_closes_it_gives_everybody_the_stack_he_holds() -> None:
-    room = await game()
+    room = await game(FREEZE_OUT)
+    await play_hand(room)
+    put(room, anna=0, ben=350, carl=250)
+
+    def out(table: Table) -> None:
+        assert table.blob.game is not None
+        table.blob.game.out = [[[0]]]
+
+    room.write(out)
     await room.start_hand()
-    await room.operators.close(room.table_id, room.by("close_table"))
+    await room.operators.close(room.table_id, room.by("close_table", "fire in the kitchen"))
     await room.play_out()
+    told = ended(room)
+    assert told.reason == "fire in the kitchen"
+    assert paid_out(room) == {each.player_id: each.stack for each in told.game.ranking}
     assert sum(paid_out(room).values()) == 600
+    assert told.game.ranking[-1].player_id == "anna"
     assert room.table.blob.status is TableStatus.CLOSED
-    assert not [each for each in room.events() if each.HasField("game_ended")]
+    assert (await room.tables.view(room.table_id, "")).game.over
 
 
 async def test_a_void_hand_puts_nobody_out() -> None:
@@ -357,6 +379,16 @@ async def test_made_anew_it_goes_on_with_the_places_of_those_who_are_out() -> No
     assert {n: seat.stack for n, seat in table.blob.seats.items()} == {0: 0, 1: 0, 2: 600}
     assert table.blob.game.out == [[[0]], [[1]]]
     Table(room.table_id, None, table.blob).check()
+
+
+async def test_made_anew_without_a_chip_it_is_closed() -> None:
+    room = await game()
+    await room.start_hand()
+    table = room.table
+    rebuild(room.table_id, table.blob, Posted({}, (), ()), room.store.ms)
+    assert (table.blob.status, table.blob.seats) == (TableStatus.CLOSED, {})
+    room.write(lambda stored: setattr(stored, "blob", table.blob))
+    assert not (await room.tables.view(room.table_id, "")).game.ranking
 
 
 async def test_made_anew_a_seat_that_was_never_paid_for_is_freed() -> None:
