@@ -20,7 +20,6 @@ from services.local.load.tables import LoadTable
 from services.runtime.errors import DeadlineExceeded, DoorcardError, code_of, of_code
 
 ANSWER_S: Final = 30.0
-KNOWN_S: Final = 10.0
 
 Frame = table_pb2.PlayRequestFrame
 
@@ -59,13 +58,12 @@ class SeatStreams:
         return sum(seat.opened for seat in self._seats.values())
 
     async def __aenter__(self) -> "SeatStreams":
-        self._routes.start()
-        await self._routes.known(KNOWN_S)
+        await self._routes.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.gather(*(seat.close() for seat in self._seats.values()))
-        await self._routes.close()
+        await self._routes.__aexit__()
 
     async def join(self, table: LoadTable) -> None:
         """Have all its players follow it. Raises DoorcardError."""
@@ -87,7 +85,9 @@ class GatewayStreams:
     """Gateways that share the tables. dial: with a token of a service that may act for players."""
 
     def __init__(self, seeds: Sequence[str], dial: Dial, count: int, figures: Figures) -> None:
-        self._plays = [RoutedPlay(seeds, dial, gateway=True) for _ in range(count)]
+        # Each gateway has connections of its own.
+        self._routes = [Routes(seeds, dial) for _ in range(count)]
+        self._plays = [RoutedPlay(routes, gateway=True) for routes in self._routes]
         self._figures = figures
         self._tables: dict[str, LoadTable] = {}
         self._seen: set[tuple[str, str]] = set()
@@ -100,7 +100,8 @@ class GatewayStreams:
         return sum(play.streams_opened for play in self._plays)
 
     async def __aenter__(self) -> "GatewayStreams":
-        for play in self._plays:
+        for routes, play in zip(self._routes, self._plays, strict=True):
+            await routes.__aenter__()
             await play.__aenter__()
             self._reading.append(asyncio.create_task(self._read(play)))
         return self
@@ -109,8 +110,9 @@ class GatewayStreams:
         for task in self._reading:
             task.cancel()
         await asyncio.gather(*self._reading, return_exceptions=True)
-        for play in self._plays:
+        for routes, play in zip(self._routes, self._plays, strict=True):
             await play.__aexit__()
+            await routes.__aexit__()
 
     async def join(self, table: LoadTable) -> None:
         """Have all its players follow it. Raises DoorcardError."""
