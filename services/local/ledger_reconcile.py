@@ -33,6 +33,7 @@ from services.local.ledger_access import (
     Tables,
     Token,
     ask,
+    pages,
     reach,
     refuse,
 )
@@ -236,13 +237,7 @@ def _sums(peers: Peers, *, recount: bool) -> list[Sums]:
 def _old_reservations(peers: Peers) -> int:
     request = pb.ListReservationsRequest(page_size=PAGE)
     request.created_before.FromDatetime(datetime.now(UTC) - OLD)
-    count = 0
-    while True:
-        page = ask(peers.wallet.ListReservations, request)
-        count += len(page.reservations)
-        request.page_token = page.next_page_token
-        if not page.next_page_token:
-            return count
+    return sum(len(page.reservations) for page in pages(peers.wallet.ListReservations, request))
 
 
 def _is_paused(tables: str, token: str, operator: str, table_id: str) -> bool:

@@ -62,7 +62,12 @@ def players_command(
         }
     found = [each | _balance(balances[each["player"]], each["currency"]) for each in seated]
     if everybody and not table:
-        found += [each for each in _accounts(ledger, player) if not _sits(found, each)]
+        sits = {(each["player"], each["currency"]) for each in found}
+        found += [
+            each
+            for each in _accounts(ledger, player)
+            if (each["player"], each["currency"]) not in sits
+        ]
     if as_json:
         typer.echo(json.dumps(found))
     elif found:
@@ -139,11 +144,6 @@ def _accounts(ledger: WalletAccess, player: str) -> Iterator[Entry]:
                 "pending": account.pending,
                 "in_play": None,
             }
-
-
-def _sits(found: Sequence[Entry], account: Entry) -> bool:
-    of_both = ("player", "currency")
-    return any(all(each[name] == account[name] for name in of_both) for each in found)
 
 
 def _table(found: Sequence[Entry]) -> Table:

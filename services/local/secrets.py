@@ -12,10 +12,10 @@ from typing import Annotated, Final
 import typer
 
 from services.local.keys import RoomKeys
+from services.local.room import DATABASES
 from services.runtime.roles import Role
 
 DAY_S: Final = 24 * 3600
-DATABASES: Final = ("wallet", "history")
 PASSWORDS: Final = ("postgres", "wallet", "history", "table_redis", "broker", "grafana")
 CALLERS: Final = ("table", "settlement")
 """Services that call others and so need a token."""

@@ -18,6 +18,7 @@ from services.runtime.errors import DoorcardError, FailedPrecondition
 from services.runtime.ids import uuid5_of
 from services.runtime.logs import logger
 from services.settlement import meters
+from services.settlement.pausing import PARKED, pause
 from services.settlement.peers import Peers
 
 ROUNDS_MAX: Final = 20
@@ -132,23 +133,13 @@ class Drain:
         )
 
     def _pause_tables_of(self, parked: Sequence[wallet_pb2.ParkedEntry]) -> None:
-        """A pause that fails is made up for by the reconciler, which sees what is parked."""
         for each in parked:
             meters.PARKED.labels(each.reason).inc()
             logger.error(
                 "entry_parked", table=each.table_id, entry=each.entry_id, reason=each.reason
             )
         for table_id, first in {each.table_id: each for each in reversed(parked)}.items():
-            pause = internal_pb2.PauseTableRequest(
-                request_id=uuid5_of("parked", first.entry_id),
-                table_id=table_id,
-                reason="an entry of this table could not be applied to the ledger",
-            )
-            try:
-                self._peers.call(self._peers.tables.PauseTable, pause)
-            except DoorcardError as error:
-                meters.FAULTS.labels("pause", error.reason).inc()
-                logger.error("table_not_paused", table=table_id, reason=error.reason)
+            pause(self._peers, table_id, PARKED, uuid5_of("parked", first.entry_id))
 
     def _archive(
         self, shard: int, at: Position, entries: Entries

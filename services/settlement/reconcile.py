@@ -18,6 +18,7 @@ from services.runtime.ids import uuid7
 from services.runtime.logs import logger
 from services.settlement import comparison, measuring, meters
 from services.settlement.comparison import Differences
+from services.settlement.pausing import PARKED, pause
 from services.settlement.peers import Peers
 
 TOLD_MAX: Final = 20
@@ -118,19 +119,12 @@ class Reconciler:
 
     def _parked(self, shard: int, parked: Mapping[str, int]) -> None:
         meters.PARKED_NOW.labels(str(shard)).set(sum(parked.values()))
-        self._pause(parked, "an entry of this table could not be applied to the ledger")
+        self._pause(parked, PARKED)
 
     def _pause(self, table_ids: Iterable[str], reason: str) -> None:
         for table_id in sorted(table_ids):
             # A new id each time: an operator may have resumed it without settling what is wrong.
-            pause = internal_pb2.PauseTableRequest(
-                request_id=uuid7(), table_id=table_id, reason=reason
-            )
-            try:
-                self._peers.call(self._peers.tables.PauseTable, pause)
-            except DoorcardError as error:
-                meters.FAULTS.labels("pause", error.reason).inc()
-                logger.error("table_not_paused", table=table_id, reason=error.reason)
+            pause(self._peers, table_id, reason, uuid7())
 
     def _resolve(self, reservation: wallet_pb2.Reservation) -> bool:
         request = internal_pb2.ResolveReservationRequest(
