@@ -121,11 +121,13 @@ class Moves:
             try:
                 await self._tables.change(target.table_id, seat.player_id, "keep_seat", change)
             except (FailedPrecondition, NotFound):
-                tried += 1
-                if to_table_id or tried == TRIED_MAX:
+                if to_table_id:
                     raise
-                continue
-            return target.table_id
+                tried += 1
+                if tried == TRIED_MAX:
+                    break
+            else:
+                return target.table_id
         return ""
 
     async def _leave(self, table_id: str, targets: dict[str, str]) -> set[str]:
@@ -150,8 +152,14 @@ class Moves:
             chunk = shards[start : start + SHARDS_AT_ONCE]
             pages = await asyncio.gather(*(self._store.lobby_of(shard) for shard in chunk))
             for table_id, line in (each for page in pages for each in page.items()):
-                if _may_do(own, read_line(line).summary):
-                    yield await self._tables.read(table_id)
+                if not _may_do(own, read_line(line).summary):
+                    continue
+                try:
+                    alike = await self._tables.read(table_id)
+                except NotFound:
+                    # It is listed and was lost; others are there.
+                    continue
+                yield alike
 
     def _has_left(self, moved: Moved) -> None:
         if len(self._telling) >= TELLING_MAX:

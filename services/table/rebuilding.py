@@ -65,6 +65,8 @@ def rebuild(table_id: str, blob: Blob, posted: Posted, at_ms: int) -> Losses:
     if closing:
         # Who leaves when the hand is over leaves now, and so do all where the table closes then.
         blob.status, blob.after_hand = TableStatus.CLOSED, None
+    if blob.status is TableStatus.CLOSED:
+        blob.closed_ms = blob.closed_ms or at_ms
     if table_id in posted.parked and blob.status is TableStatus.OPEN:
         blob.status, blob.pause_reason = TableStatus.PAUSED, PARKED
     if blob.status is TableStatus.OPEN and blob.after_hand is None:

@@ -1,11 +1,13 @@
 """Leaving a table for a seat at another: what is kept, what is brought, and what a crash costs."""
 
 from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 
 from services.runtime.errors import DoorcardError, Unavailable
 from services.table.buy_ins import AFTER_HAND, ANYTHING, offer_of
+from services.table.lobby_lines import read_line
 from services.table.moves import Change, Moves
 from services.table.state import SeatStatus, Table, Waiter
 from services.table.store import Store
@@ -255,3 +257,28 @@ def _leaves(table: Table, player: str) -> None:
     number = table.seat_of(player)
     assert number is not None
     table.blob.seats[number].status = SeatStatus.LEAVING
+
+
+async def test_a_table_is_broken_up_also_where_no_other_turns_out_to_have_a_seat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.table.moves.TRIED_MAX", 1)
+    tables = await two("anna", "ben", seats=2)
+    line = tables.room.store.lobby[tables.second]
+    room = tables.at(tables.second)
+    await room.take_seat("dan", buy_in=BUY_IN)
+    await room.take_seat("eva", buy_in=BUY_IN)
+    # The lobby was read before they came.
+    room.store.lobby[tables.second] = line
+    assert await tables.moves.break_up(tables.first) == {"anna": "", "ben": ""}
+    assert (await refused(tables.change("anna", ""))).reason == "NO_TABLE"
+
+
+async def test_a_table_that_was_lost_and_is_still_listed_is_passed_over() -> None:
+    tables = await two("anna", seats=2)
+    store = tables.room.store
+    listed = read_line(store.lobby[tables.second]).summary
+    listed.config.table_id = str(uuid4())
+    store.lobby = {listed.config.table_id: b"\0" + listed.SerializeToString(), **store.lobby}
+    del store.lobby[tables.second]
+    assert (await refused(tables.change("anna", ""))).reason == "NO_TABLE"

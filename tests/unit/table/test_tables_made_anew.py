@@ -82,6 +82,7 @@ async def test_a_table_that_was_to_close_after_the_hand_is_closed() -> None:
     escrow = dict.fromkeys(sittings(table.blob).values(), 200)
     losses = rebuild(room.table_id, table.blob, replace(NOTHING, escrow=escrow), NOW_MS)
     assert table.state is TableStatus.CLOSED
+    assert table.blob.closed_ms == NOW_MS
     assert (losses.kept, losses.freed) == (0, 3)
 
 
