@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from services.game.rulebook import UNITS_MAX, BuyIn
+from services.runtime.clock import MS_PER_S
 from services.runtime.errors import FailedPrecondition, InvalidArgument
 from services.table.state import Left, Seat, Table, Waiter, player_digest
 
@@ -12,8 +13,6 @@ AFTER_HAND: Final = -1
 """Of `Waiter.brings`: it is not known before his hand at the other table is over."""
 LEFT_MAX: Final = 16
 """Players whose way back is remembered; the oldest are forgotten."""
-
-_MS: Final = 1000
 
 
 class Bounds(NamedTuple):
@@ -102,10 +101,10 @@ def check_top_up(table: Table, behind: int, amount: int, *, short: bool = False)
 def remember_leaving(table: Table, seat: Seat, now_ms: int, rejoin_ms: int) -> None:
     """He left; with more than the least buy-in he has to bring that back for a time."""
     blob = table.blob
-    kept = [each for each in blob.left if each.until_s * _MS > now_ms]
+    kept = [each for each in blob.left if each.until_s * MS_PER_S > now_ms]
     equal = table.rulebook is None or table.rulebook.buy_in is BuyIn.EQUAL_STACKS
     if seat.stack > table.stake.buy_in_min and not equal and rejoin_ms:
-        until_s = (now_ms + rejoin_ms) // _MS
+        until_s = (now_ms + rejoin_ms) // MS_PER_S
         kept.append(Left(player_digest(seat.player_id), seat.stack, until_s))
     blob.left = kept[-LEFT_MAX:]
 
@@ -127,6 +126,6 @@ def offer_of(table: Table, player_id: str) -> Waiter | None:
 def _left(table: Table, player_id: str, now_ms: int) -> Left | None:
     player = player_digest(player_id)
     for each in reversed(table.blob.left):
-        if each.player == player and each.until_s * _MS > now_ms:
+        if each.player == player and each.until_s * MS_PER_S > now_ms:
             return each
     return None

@@ -207,7 +207,7 @@ def wait_for(draft: Draft, service: str, error: Exception) -> bool:
     """
     blob = draft.table.blob
     away = isinstance(error, DoorcardError) and error.retriable
-    WAITS.labels(service, "away" if away else "fault").inc()
+    draft.once_committed.append(WAITS.labels(service, "away" if away else "fault").inc)
     if not blob.waits_for:
         blob.waits_since_ms = draft.now_ms
         stopped = table_pb2.TableEvent.ClockChanged(stopped=True, reason=f"waits for {service}")
@@ -216,7 +216,10 @@ def wait_for(draft: Draft, service: str, error: Exception) -> bool:
     blob.tries += 1
     draft.changed = True
     if draft.now_ms - blob.waits_since_ms > GIVE_UP_AFTER_MS:
-        logger.error("table_gave_up", table=draft.table.table_id, waits_for=service)
+        table_id = draft.table.table_id
+        draft.once_committed.append(
+            lambda: logger.error("table_gave_up", table=table_id, waits_for=service)
+        )
         blob.due_ms = 0
         return False
     wait_ms = min(RETRY_MAX_MS, RETRY_FIRST_MS << min(blob.tries - 1, 8))

@@ -19,9 +19,10 @@ from services.game.rulebook import (
     shipped_names,
 )
 from services.game.setup import SEATS_MAX
+from services.runtime.clock import MS_PER_S
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_request_id, uuid5_of
-from services.table.agreeing import check_format
+from services.table.agreeing import Faults, check_format
 from services.table.packed_rulebooks import pack_rulebook
 from services.table.state import Config
 
@@ -30,12 +31,9 @@ TOML_MAX: Final = 64 * 1024
 ACTION_MS_MIN: Final = 100
 ACTION_MS_MAX: Final = 300_000
 HAND_PAUSE_MS_MAX: Final = 60_000
-MS_PER_S: Final = 1000
 
 _CURRENCY: Final = re.compile(r"[A-Z]{3}")
 _SCHEDULE: Final = re.compile(r"[A-Za-z0-9._:-]{0,64}")
-
-Faults = list[tuple[str, str]]
 
 
 class NewTable(NamedTuple):

@@ -43,7 +43,7 @@ class Operators(Protocol):
 
 
 class TableInternalServer(internal_pb2_grpc.TableInternalServiceServicer):
-    """money_of: the money in a stored blob."""
+    """Outboxes, money and pauses, for the room itself. money_of: the money in a stored blob."""
 
     def __init__(
         self,

@@ -6,11 +6,12 @@ It is counted before the time-out is committed, and given back where the player 
 from datetime import datetime, tzinfo
 
 from services.game.hand import Act
+from services.runtime.clock import MS_PER_S
 from services.runtime.errors import DoorcardError
 from services.runtime.logs import logger
 from services.table.allowances import Allowances, Use
 from services.table.draft import Draft
-from services.table.turn_times import MS_PER_S, Mark, mark_of
+from services.table.turn_times import Mark, mark_of
 
 
 class Claims:

@@ -15,9 +15,9 @@ from services.runtime.errors import DoorcardError, NotFound
 from services.runtime.ids import uuid5_of
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
-from services.table.audit import Instruction
+from services.table.audit import REASON_MAX, Instruction
 from services.table.creating import Creator
-from services.table.creation import new_table
+from services.table.creation import NAME_MAX, new_table
 from services.table.documents import Change, Documents
 from services.table.operators import Operators
 from services.table.schedules import SHELF, Schedule, Schedules, skipped, table_id
@@ -210,7 +210,7 @@ class Scheduler:
         for number in range(schedule.tables):
             named = template.creation("scheduled").name
             name = named if schedule.tables == 1 else f"{named} {number + 1}"
-            new = new_table(template.creation("scheduled", name[:64]))
+            new = new_table(template.creation("scheduled", name[:NAME_MAX]))
             made = new._replace(table_id=table_id(schedule_id, schedule.next, number))
             asked = digest(made.table_id, schedule_id)
             await self._creator.create(
@@ -236,4 +236,6 @@ class Scheduler:
 def _in_stead(action: str, schedule_id: str, schedule: Schedule, reason: str = "") -> Instruction:
     """What the room does because an operator scheduled it."""
     why = f"schedule {schedule_id}: {reason or schedule.reason}"
-    return Instruction(action, schedule.operator, schedule.roles, schedule.request_id, why[:200])
+    return Instruction(
+        action, schedule.operator, schedule.roles, schedule.request_id, why[:REASON_MAX]
+    )

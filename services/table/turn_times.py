@@ -8,9 +8,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from services.game.hand import Act
+from services.runtime.clock import MS_PER_S
 from services.table.state import Seat, Stage, Table
 
-MS_PER_S: Final = 1000
 GRACE_MS: Final = 250
 """A time-out is committed only this long after the deadline: a tie goes to the player."""
 OVERDUE_MS: Final = 2000
