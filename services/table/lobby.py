@@ -8,9 +8,11 @@ tables. Nobody asks, nothing is read.
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from heapq import nsmallest
 from typing import Final, NamedTuple, Protocol
 
+from doorcard.table.v1 import table_pb2
 from prometheus_client import Histogram
 
 from services.runtime.clock import monotonic_s
@@ -42,6 +44,11 @@ class Place(NamedTuple):
     shard: int
     table_id: str
     """Empty before the first of the shard."""
+
+
+FIRST: Final = Place(0, "")
+"""Before all tables."""
+Worth = Callable[[table_pb2.TableSummary], tuple[int, ...]]
 
 
 class Change(NamedTuple):
@@ -101,23 +108,30 @@ class Lobby:
         """A table's line, None if there is none."""
         return self._lines[place.shard].get(place.table_id)
 
-    def places(self, after: Place) -> Iterator[tuple[Place, Line]]:
-        """All tables after a place, by shard and id. Not to be kept over an await."""
+    async def found(self, fits: Fits, after: Place, limit: int) -> list[tuple[Place, Line]]:
+        """The first tables after a place that fit, at most so many, by shard and id."""
+        found: list[tuple[Place, Line]] = []
+        async for part in self._shards_from(after):
+            found += [each for each in part if fits(each[1].summary)]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    async def best(self, fits: Fits, worth: Worth, limit: int) -> list[Place]:
+        """Of all tables that fit those with the least `worth`, at most so many."""
+        best: list[tuple[tuple[int, ...], Place]] = []
+        async for part in self._shards_from(FIRST):
+            here = [(worth(line.summary), place) for place, line in part if fits(line.summary)]
+            best = nsmallest(limit, [*best, *here])
+        return [place for _, place in best]
+
+    async def _shards_from(self, after: Place) -> AsyncIterator[list[tuple[Place, Line]]]:
+        """The tables after a place, a shard at a time: between two, others have their turn."""
         for shard in range(after.shard, len(self._ids)):
             ids, lines = self._ids[shard], self._lines[shard]
             first = bisect_right(ids, after.table_id) if shard == after.shard else 0
-            for at in range(first, len(ids)):
-                yield Place(shard, ids[at]), lines[ids[at]]
-
-    def found(self, fits: Fits, after: Place, limit: int) -> list[tuple[Place, Line]]:
-        """The first tables after a place that fit, at most so many."""
-        found = []
-        for place, line in self.places(after):
-            if fits(line.summary):
-                found.append((place, line))
-                if len(found) == limit:
-                    break
-        return found
+            yield [(Place(shard, each), lines[each]) for each in ids[first:]]
+            await asyncio.sleep(0)
 
     def seats_of(self, player_id: str) -> list[Place]:
         """Tables where the player has a seat, in order; now and then one where another has."""

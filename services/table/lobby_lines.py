@@ -21,6 +21,8 @@ class Line(NamedTuple):
 
     stored: bytes
     summary: table_pb2.TableSummary
+    told: bytes
+    """The summary as an encoded WatchLobbyResponse; several one after another are one."""
     players: tuple[bytes, ...]
     """`player_digest` of everybody who has a seat."""
 
@@ -36,16 +38,18 @@ def read_line(stored: bytes) -> Line:
     """A line as it was stored. Raises ValueError for what is none."""
     if stored and stored[0] > SEATS_MAX:
         # As lines were stored at first: the summary alone, which begins with a higher byte.
-        return Line(stored, _summary(stored), ())
+        return _line(stored, stored, ())
     end = 1 + stored[0] * DIGEST_BYTES if stored else 1
     if len(stored) < end:
         raise ValueError("a line of the lobby is cut short")
     players = tuple(stored[at : at + DIGEST_BYTES] for at in range(1, end, DIGEST_BYTES))
-    return Line(stored, _summary(stored[end:]), players)
+    return _line(stored, stored[end:], players)
 
 
-def _summary(serialized: bytes) -> table_pb2.TableSummary:
+def _line(stored: bytes, serialized: bytes, players: tuple[bytes, ...]) -> Line:
     try:
-        return table_pb2.TableSummary.FromString(serialized)
+        summary = table_pb2.TableSummary.FromString(serialized)
     except Exception as error:
         raise ValueError("a line of the lobby is no summary") from error
+    told = table_pb2.WatchLobbyResponse(tables=[summary]).SerializeToString()
+    return Line(stored, summary, told, players)

@@ -14,9 +14,8 @@ from services.runtime.auth import acting_player, current_caller
 from services.runtime.errors import DoorcardError, InvalidArgument, NotFound
 from services.runtime.ids import check_uuid
 from services.table import buy_ins, views, waiting
-from services.table.lobby import Lobby, Place
+from services.table.lobby import FIRST, Lobby, Place
 from services.table.lobby_filters import Fits, everything, fits_of
-from services.table.lobby_lines import Line
 from services.table.lobby_watching import LobbyWatching
 from services.table.state import Table, TableStatus
 from services.table.store import Store
@@ -41,7 +40,6 @@ LOOKED_AT_MORE: Final = 8
 """Tables that are looked at for a seat, beyond as many as are wanted."""
 TABLES_AT_ONCE: Final = 16
 
-_FIRST: Final = Place(0, "")
 _PAGE_TOKEN: Final = re.compile(r"([0-9]{1,5}):(.+)")
 """Shard, and the last table's id."""
 
@@ -61,7 +59,7 @@ class LobbyServer:
         size, after = _size(request.page_size), self._after(request.page_token)
         fits = _fits(request)
         await self._lobby.fresh()
-        found = self._lobby.found(fits, after, size + 1)
+        found = await self._lobby.found(fits, after, size + 1)
         return table_pb2.ListTablesResponse(
             tables=[line.summary for _, line in found[:size]],
             next_page_token=_token(found[size - 1][0]) if len(found) > size else "",
@@ -103,7 +101,7 @@ class LobbyServer:
         fits = _fits(request)
         await self._lobby.fresh()
         response = table_pb2.FindSeatResponse()
-        for place in self._likely(fits, request.buy_in, limit + LOOKED_AT_MORE):
+        for place in await self._likely(fits, request.buy_in, limit + LOOKED_AT_MORE):
             found = await self._seat_for(place, player_id, request.buy_in)
             if found is not None and fits(found.table):
                 response.found.append(found)
@@ -111,26 +109,24 @@ class LobbyServer:
                     break
         return response
 
-    def _likely(self, fits: Fits, buy_in: int, limit: int) -> list[Place]:
+    async def _likely(self, fits: Fits, buy_in: int, limit: int) -> list[Place]:
         """Open tables with a free seat, the best first.
 
         Where the stake does not allow the buy-in only those come who must bring what they left
         with: last.
         """
 
-        def worth(found: tuple[Place, Line]) -> tuple[bool, int, int, Place]:
-            place, (_, summary, _) = found
+        def worth(summary: table_pb2.TableSummary) -> tuple[int, ...]:
             stake = summary.config.stake
             most = stake.buy_in_max or UNITS_MAX
             allowed = not buy_in or stake.buy_in_min <= buy_in <= most
-            return not allowed, -summary.players, -summary.hands_per_hour, place
+            return not allowed, -summary.players, -summary.hands_per_hour
 
         def may_do(summary: table_pb2.TableSummary) -> bool:
             is_open = summary.state == int(TableStatus.OPEN) and not summary.game_started
             return is_open and summary.players < summary.config.seats and fits(summary)
 
-        found = [each for each in self._lobby.places(_FIRST) if may_do(each[1].summary)]
-        return [place for place, _ in sorted(found, key=worth)[:limit]]
+        return await self._lobby.best(may_do, worth, limit)
 
     async def _seat_for(
         self, place: Place, player_id: str, buy_in: int
@@ -170,7 +166,7 @@ class LobbyServer:
 
     def _after(self, token: str) -> Place:
         if not token:
-            return _FIRST
+            return FIRST
         found = _PAGE_TOKEN.fullmatch(token)
         if found is None or int(found[1]) >= self._store.shards:
             raise InvalidArgument.of_field("page_token", "must be one that was given out")

@@ -19,9 +19,11 @@ from services.table.lobby_filters import Fits, everything, fits_of
 from services.table.lobby_lines import Line
 
 WATCHING_MAX: Final = 20_000
-VIEWS_MAX: Final = 256
+VIEWS_MAX: Final = 64
 """Different filters at once."""
 TABLES_A_MESSAGE: Final = 200
+PICTURE_LASTS: Final = 5
+"""Changes for which who joins gets the same first picture, and the changes since."""
 CHANGES_KEPT_MAX: Final = 30
 """Of a view: about so many seconds."""
 BYTES_KEPT_MAX: Final = 4 * 1024 * 1024
@@ -52,6 +54,8 @@ class View:
         self._changed: dict[str, None] = {}
         """Ids of tables that are other than they were told, in order."""
         self._next = asyncio.Event()
+        self._drawing = asyncio.Lock()
+        self._picture: tuple[int, list[bytes]] | None = None
 
     def saw(self, change: Change, lobby: Lobby) -> None:
         """A shard was read."""
@@ -70,6 +74,8 @@ class View:
             there = [self.lines[each] for each in self._changed if each in self.lines]
             self._kept.append(_messages(there, gone))
             self.changes += 1
+            if self._picture is not None and self.changes > self._picture[0] + PICTURE_LASTS:
+                self._picture = None
             while len(self._kept) > 1 and self._is_too_much:
                 self._kept.popleft()
         elif self.complete:
@@ -79,13 +85,31 @@ class View:
         self.wake()
 
     def after(self, seen: int) -> list[bytes] | None:
-        """The messages of the change after one; None if they are not kept any more."""
+        """The messages of the change after one, none after the last; None if they are not kept any
+        more.
+        """
         behind = self.changes - seen
+        if not behind:
+            return []
         return self._kept[-behind] if behind <= len(self._kept) else None
 
-    def picture(self) -> list[bytes]:
-        """The tables as they are; the last message says that it is."""
-        return _messages(list(self.lines.values()), (), complete=True)
+    async def picture(self) -> tuple[int, list[bytes]]:
+        """The whole as it was after a change, and which; the last message says that it is whole.
+
+        When many come at once it is made once, and not all at a time.
+        """
+        async with self._drawing:
+            if self._picture is None or self.after(self._picture[0]) is None:
+                lines, changes = list(self.lines.values()), self.changes
+                messages = []
+                for at in range(0, len(lines), TABLES_A_MESSAGE):
+                    messages += _messages(lines[at : at + TABLES_A_MESSAGE], ())
+                    await asyncio.sleep(0)
+                whole = table_pb2.WatchLobbyResponse(complete=True).SerializeToString()
+                # Encoded messages one after another are one message.
+                messages[-1:] = [b"".join((*messages[-1:], whole))]
+                self._picture = changes, messages
+            return self._picture
 
     @property
     def next_change(self) -> asyncio.Event:
@@ -109,7 +133,8 @@ class LobbyWatching:
     def __init__(self, lobby: Lobby) -> None:
         self._lobby = lobby
         self._views: dict[bytes, View] = {}
-        self._watching = 0
+        self.count = 0
+        """Streams that are open."""
         self._draining = False
         lobby.watcher = self
 
@@ -143,14 +168,14 @@ class LobbyWatching:
         """
         key, view = self._view(wanted)
         view.watchers += 1
-        self._watching += 1
-        WATCHING.set(self._watching)
+        self.count += 1
+        WATCHING.set(self.count)
         try:
             async for message in self._told(view):
                 yield message
         finally:
-            self._watching -= 1
-            WATCHING.set(self._watching)
+            self.count -= 1
+            WATCHING.set(self.count)
             view.watchers -= 1
             if not view.watchers and self._views.get(key) is view:
                 del self._views[key]
@@ -162,7 +187,7 @@ class LobbyWatching:
             view.wake()
 
     def _view(self, wanted: table_pb2.LobbyFilter | None) -> tuple[bytes, View]:
-        if self._watching >= WATCHING_MAX or self._draining:
+        if self.count >= WATCHING_MAX or self._draining:
             raise ResourceExhausted(
                 "TOO_MANY_STREAMS", "ask another replica", retry_after_ms=RECONNECT_AFTER_MS
             )
@@ -185,8 +210,10 @@ class LobbyWatching:
         while not (view.complete or self._draining):
             await view.next_change.wait()
         seen = view.changes
-        for message in view.picture() if view.complete else ():
-            yield message
+        if view.complete:
+            seen, picture = await view.picture()
+            for message in picture:
+                yield message
         while not self._draining:
             changed = view.next_change
             while seen < view.changes:
@@ -202,22 +229,16 @@ class LobbyWatching:
         yield _reconnect("the server goes away")
 
 
-def _messages(lines: list[Line], gone: Iterable[str], *, complete: bool = False) -> list[bytes]:
+def _messages(lines: list[Line], gone: Iterable[str]) -> list[bytes]:
     """Encoded, so that none is long; the last one has what is gone."""
     parts = [lines[at : at + TABLES_A_MESSAGE] for at in range(0, len(lines), TABLES_A_MESSAGE)]
     ids = list(gone)
-    messages = [
-        table_pb2.WatchLobbyResponse(tables=[line.summary for line in part]) for part in parts
-    ]
+    messages = [b"".join(line.told for line in part) for part in parts]
     messages += [
-        table_pb2.WatchLobbyResponse(gone=ids[at : at + TABLES_A_MESSAGE])
+        table_pb2.WatchLobbyResponse(gone=ids[at : at + TABLES_A_MESSAGE]).SerializeToString()
         for at in range(0, len(ids), TABLES_A_MESSAGE)
     ]
-    if complete:
-        if not messages:
-            messages.append(table_pb2.WatchLobbyResponse())
-        messages[-1].complete = True
-    return [message.SerializeToString() for message in messages]
+    return messages
 
 
 def _reconnect(reason: str) -> bytes:

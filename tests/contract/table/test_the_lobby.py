@@ -162,7 +162,17 @@ async def test_the_lobby_is_watched_across_replicas(room: Room, server: valkey.V
         second = await tables.create(name="second")
         message = await next_of(watch)
         assert [each.config.table_id for each in message.tables] == [second]
-        tables.replicas[1].lobby_watching.drain()
+        watching = tables.replicas[1].lobby_watching
+        other = tables.stub(1).WatchLobby(
+            table_pb2.WatchLobbyRequest(), metadata=room.metadata("ben")
+        )
+        await next_of(other)
+        assert watching.count == 2
+        other.cancel()
+        async with asyncio.timeout(10):
+            while watching.count > 1:
+                await asyncio.sleep(0.01)
+        watching.drain()
         assert (await next_of(watch)).HasField("reconnect")
         assert await watch.read() is grpc.aio.EOF
 

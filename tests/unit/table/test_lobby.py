@@ -13,7 +13,7 @@ from doorcard.table.v1 import table_pb2
 from services.game.rulebook import UNITS_MAX
 from services.runtime.errors import InvalidArgument, ResourceExhausted, Unavailable
 from services.table import lobby_watching, statistics
-from services.table.lobby import Lobby, Place
+from services.table.lobby import FIRST, Lobby, Place
 from services.table.lobby_filters import everything, fits_of
 from services.table.lobby_lines import line_of, read_line
 from services.table.lobby_watching import LobbyWatching
@@ -21,7 +21,6 @@ from services.table.state import Recent, player_digest
 from services.table.store import Store
 from tests.unit.table.rooms import FakeRoom
 
-FIRST = Place(0, "")
 Watch = AsyncIterator[bytes]
 
 
@@ -87,7 +86,7 @@ async def test_who_asks_sees_all_that_was_stored_before(monkeypatch: pytest.Monk
         for number in range(20):
             lines.put(number % 3, f"t{number:02}")
             await lobby.fresh()
-            assert len(lobby.found(everything, FIRST, 100)) == number + 1
+            assert len(await lobby.found(everything, FIRST, 100)) == number + 1
         del lines.stored[0]["t00"]
         await lobby.fresh()
         assert lobby.line(Place(0, "t00")) is None
@@ -132,7 +131,7 @@ async def test_pages_neither_repeat_nor_miss_what_stays(monkeypatch: pytest.Monk
         after = FIRST
         while True:
             await lobby.fresh()
-            page = lobby.found(everything, after, 4)
+            page = await lobby.found(everything, after, 4)
             seen += [place.table_id for place, _ in page]
             if len(page) < 4:
                 break
@@ -193,6 +192,31 @@ async def test_a_first_picture_comes_in_short_messages(monkeypatch: pytest.Monke
             if message.complete:
                 break
         assert sizes == [200, 200, 100]
+
+
+async def test_who_joins_later_gets_the_picture_and_what_came_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = Lines()
+    lines.put(0, "a")
+    async with reading(lines, monkeypatch) as lobby:
+        watching = LobbyWatching(lobby)
+        first = watching.watch(None)
+        known = await picture_of(first)
+        for number in range(12):
+            lines.put(number % 3, f"t{number}")
+            if number % 4 == 3:
+                del lines.stored[number % 3][f"t{number}"]
+                lines.put(0, "a", hands=number)
+            await next_of(first)
+            later = watching.watch(None)
+            known = await picture_of(later)
+            while known != (await_all := {each for shard in lines.stored for each in shard}):
+                message = await next_of(later)
+                known |= {each.config.table_id for each in message.tables}
+                known -= set(message.gone)
+            assert known == await_all
+            await cast(Any, later).aclose()
 
 
 async def test_all_who_watch_the_same_share_one_view(monkeypatch: pytest.MonkeyPatch) -> None:
