@@ -139,7 +139,7 @@ class HistoryServicer(AuditMethods, history_pb2_grpc.HistoryServiceServicer):
             changed_by=caller.subject,
             roles=tuple(caller.roles),
         )
-        logger.info("mail_address_set", player=request.player_id, by=caller.subject)
+        logger.info("mail_address_set", by=caller.subject)
         return pb.SetMailAddressResponse()
 
     async def ClaimEmailRequests(  # noqa: N802
