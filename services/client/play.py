@@ -20,6 +20,7 @@ from services.client.routes import Metadata, Routes, pause_s
 from services.runtime.errors import (
     DeadlineExceeded,
     DoorcardError,
+    FailedPrecondition,
     ResourceExhausted,
     Unavailable,
     code_of,
@@ -198,7 +199,8 @@ class RoutedPlay:
     async def _ask(self, frame: Frame) -> int:
         following = self._following.get((frame.table_id, frame.player_id))
         if following is None:
-            raise ValueError("join the table first")
+            # It may be lost at any moment, before anybody was told.
+            raise FailedPrecondition("NOT_JOINED", "the table is not followed: join it first")
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(ATTEMPT_S):

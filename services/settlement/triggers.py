@@ -1,4 +1,8 @@
-"""What beat triggers: task names, queues, and how long a trigger is worth anything."""
+"""What beat triggers: task names, queues, how often.
+
+A trigger does not expire: that would compare beat's clock with the worker's, and where they differ
+nothing would be done at all. Beat bounds how many wait.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,10 +24,6 @@ QUEUES: Final = {
     LEDGER: "settlement-reconcile",
 }
 
-EXPIRES_MIN_S: Final = 5.0
-PERIODS_KEPT: Final = 2
-"""A trigger expires after this many periods: the next ones do its work."""
-
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
@@ -35,8 +35,7 @@ class Trigger:
 
     def entry(self) -> dict[str, Any]:
         """As Celery's `beat_schedule` wants it."""
-        expires_s = max(EXPIRES_MIN_S, PERIODS_KEPT * self.every_s)
-        options = {"queue": QUEUES[self.task], "expires": expires_s, "retry": False}
+        options = {"queue": QUEUES[self.task], "retry": False}
         return {
             "task": self.task,
             "schedule": self.every_s,

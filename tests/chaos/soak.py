@@ -13,7 +13,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +21,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
+from services.client import TableLost
 from services.local.access import open_access
 from services.local.bots import Access, Bot, Tally
 from services.runtime.errors import DoorcardError
@@ -38,7 +39,7 @@ BOTS: Final = 4
 """At each table."""
 BUY_IN: Final = 4000
 GUESTS: Final = 2
-"""At a time."""
+"""At a time, each at a table of his own."""
 PAUSE_S: Final = (0.5, 4.0)
 """Between two faults."""
 TELL_S: Final = 15.0
@@ -88,8 +89,8 @@ class Soak:
         self._tally = Tally()
         self._faults = Faults(room, random.Random(self._rng.random()), CLOCKS)
         self._tables: dict[int, str] = {}
-        """Number -> its id now; 0 is the guests'."""
-        self._making: dict[int, asyncio.Lock] = {n: asyncio.Lock() for n in range(TABLES + 1)}
+        """Number -> its id now; below zero they are the guests'."""
+        self._making: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._bots: set[Bot] = set()
         self._over = asyncio.Event()
 
@@ -100,7 +101,10 @@ class Soak:
             for number in range(1, TABLES + 1)
             for each in range(BOTS)
         ]
-        players += [asyncio.create_task(self._guests(), name="guests") for _ in range(GUESTS)]
+        players += [
+            asyncio.create_task(self._guests(-each), name=f"guests {each}")
+            for each in range(1, GUESTS + 1)
+        ]
         watching = asyncio.create_task(self._watch(time.monotonic()))
         try:
             await self._hit(time.monotonic() + 60 * minutes)
@@ -151,25 +155,27 @@ class Soak:
             self._bots.add(bot)
             try:
                 await bot.run(table_id, BUY_IN, CURRENCY)
+            except TableLost as lost:
+                await self._lost(number, table_id, lost.error)
             except DoorcardError as error:
                 await self._lost(number, table_id, error)
             finally:
                 self._bots.discard(bot)
 
-    async def _guests(self) -> None:
+    async def _guests(self, number: int) -> None:
         while not self._over.is_set():
-            table_id = await self._table(0)
+            table_id = await self._table(number)
             try:
                 await self._life.visit(table_id)
                 self._found.visits += 1
             except DoorcardError as error:
-                await self._lost(0, table_id, error)
+                await self._lost(number, table_id, error)
 
     async def _table(self, number: int) -> str:
         async with self._making[number]:
             if number not in self._tables:
                 self._tables[number] = await self._life.create_table(
-                    name=f"Table {number}", seats=8 if number == 0 else BOTS + 2, action_ms=15_000
+                    name=f"Table {number}", seats=BOTS + 2, action_ms=15_000
                 )
             return self._tables[number]
 

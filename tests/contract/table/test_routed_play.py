@@ -133,8 +133,13 @@ async def test_what_is_refused_for_good_is_told_at_once(room: Room, server: valk
         await tables.add_replica()
         seeds = [tables.running[0].address]
         async with Routes(seeds, dialler(room, "anna")) as routes, RoutedPlay(routes) as play:
+            nowhere = "3f1c8f5e-0000-4000-8000-00000000dead"
             with pytest.raises(NotFound):
-                await play.join("3f1c8f5e-0000-4000-8000-00000000dead")
+                await play.join(nowhere)
+            with pytest.raises(FailedPrecondition, match="NOT_JOINED"):
+                await play.request(
+                    table_pb2.PlayRequestFrame(table_id=nowhere, options=table_pb2.PlayOptions())
+                )
             table_id = await tables.create()
             await play.join(table_id)
             with pytest.raises(FailedPrecondition):
