@@ -8,7 +8,6 @@ errors.
 import asyncio
 import ipaddress
 import random
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
@@ -20,6 +19,7 @@ from services.runtime.auth import TokenFile
 from services.runtime.errors import DoorcardError
 from services.runtime.listen import split_listen
 from services.runtime.logs import trace_id
+from services.runtime.noise import random_bytes
 from services.runtime.outgoing import Outgoing
 from services.runtime.settings import ServiceSettings
 from services.runtime.tls import client_credentials
@@ -162,7 +162,7 @@ class _Attach:
             metadata.append((AUTHORIZATION, BEARER + self._token()))
         trace = trace_id()
         if trace:
-            metadata.append((TRACE_HEADER, f"00-{trace}-{secrets.token_hex(8)}-01"))
+            metadata.append((TRACE_HEADER, f"00-{trace}-{random_bytes(8).hex()}-01"))
         return metadata
 
 

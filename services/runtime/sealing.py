@@ -22,6 +22,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from services.runtime.noise import random_bytes
+
 FORMAT: Final = 1
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
@@ -94,7 +96,7 @@ class SealKeys:
         """Seal for one place: table id, purpose ("blob", "event", "outbox", ...) and version (0 ..
         2^64-1).
         """
-        nonce = os.urandom(NONCE_BYTES)
+        nonce = random_bytes(NONCE_BYTES)
         place = self._place(table, purpose, version, self.current)
         sealed = self._cipher(table, self.current).encrypt(nonce, plaintext, place)
         return self._header + nonce + sealed

@@ -4,8 +4,7 @@ A change checks before it touches anything: what it refuses, it refuses on an un
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -82,15 +81,9 @@ class Stopwatch:
         self._began_s = arrived_s
         self._stages: dict[str, float] = {"queue": time.perf_counter() - arrived_s}
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> "_Timed":
         """Add the time inside the block to a stage."""
-        began_s = time.perf_counter()
-        try:
-            yield
-        finally:
-            took_s = time.perf_counter() - began_s
-            self._stages[name] = self._stages.get(name, 0.0) + took_s
+        return _Timed(self._stages, name)
 
     @property
     def age_ms(self) -> int:
@@ -107,6 +100,24 @@ class Stopwatch:
                 # Bounded: labels and stages are words of this program.
                 histogram = _HISTOGRAMS[key] = ACTION_DURATION.labels(*key)
             histogram.observe(took_s)
+
+
+class _Timed:
+    """A block whose time is added to a stage; a class, since this is done for every action."""
+
+    __slots__ = ("_began_s", "_name", "_stages")
+
+    def __init__(self, stages: dict[str, float], name: str) -> None:
+        self._stages = stages
+        self._name = name
+        self._began_s = 0.0
+
+    def __enter__(self) -> None:
+        self._began_s = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        took_s = time.perf_counter() - self._began_s
+        self._stages[self._name] = self._stages.get(self._name, 0.0) + took_s
 
 
 @dataclass(slots=True)

@@ -470,17 +470,18 @@ class Table:
 
     def check(self) -> None:
         """Raises BrokenConservation unless every chip is one that was brought and none is lost."""
-        for number, seat in self.blob.seats.items():
-            whole = seat.stack >= 0 and seat.stack == seat.brought
-            if not whole:
+        seats, waiting = self.blob.seats, self.blob.waiting
+        for number, seat in seats.items():
+            if seat.stack < 0 or seat.stack != seat.brought:
                 raise BrokenConservation(f"seat {number} does not have what it brought")
             if seat.held is not None and not self._holds(seat, seat.held):
                 raise BrokenConservation(f"seat {number} holds chips that it must not have")
-        players = [seat.player_id for seat in self.blob.seats.values()]
-        require(len(players) == len(set(players)), "a player has two seats at one table")
-        kept = [each.seat for each in self.blob.waiting if each.seat >= 0]
-        require(len(kept) == len(set(kept)), "a seat is kept for two players")
-        require(not self.blob.seats.keys() & set(kept), "a seat that is taken is kept for a player")
+        players = {seat.player_id for seat in seats.values()}
+        require(len(players) == len(seats), "a player has two seats at one table")
+        if waiting:
+            kept = [each.seat for each in waiting if each.seat >= 0]
+            require(len(kept) == len(set(kept)), "a seat is kept for two players")
+            require(not seats.keys() & set(kept), "a seat that is taken is kept for a player")
         running = self.blob.hand
         if running is None or self.hand is None:
             require(running is None and self.hand is None, "half a hand")

@@ -15,7 +15,6 @@ again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from secrets import token_bytes
 from typing import Any, Final
 
 from prometheus_client import Counter
@@ -23,6 +22,7 @@ from prometheus_client import Counter
 from services.runtime.errors import FailedPrecondition, Internal, Unavailable
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
+from services.runtime.noise import random_bytes
 from services.runtime.sealing import SealBroken, SealKeys
 from services.runtime.shards import shard_of
 from services.table.allowances import Allowances
@@ -440,7 +440,7 @@ class Store:
             epoch = self._epochs[shard]
             # Also for a tombstone from an epoch that is over: versions are of the present one.
             version = max((epoch << EPOCH_BITS) + 1, expected.version + 1 if expected else 0)
-            tag = token_bytes(TAG_BYTES)
+            tag = random_bytes(TAG_BYTES)
             # A command once left is sent and, after a lost connection, sent again whoever waits.
             answer = await self._send(commit, shard, epoch, version, tag)
             match answer[0]:

@@ -203,7 +203,7 @@ async def test_a_commit_sent_twice_is_known_as_ours_after_others_went_on(
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tag = b"same tag"
-    monkeypatch.setattr("services.table.store.token_bytes", lambda _: tag)
+    monkeypatch.setattr("services.table.store.random_bytes", lambda _: tag)
     async with open_store() as store:
         first = await committed(store, change(None, b"one"))
         await committed(store, change(first, b"two"))
