@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from doorcard.table.v1 import table_pb2
 
@@ -252,6 +253,31 @@ async def test_the_winner_takes_all_unless_agreed_otherwise() -> None:
     # All chips are before him already: there is nothing to move.
     settled = [e for e in room.store.outbox if e.ledger.HasField("hand")]
     assert all(entry.HasField("hand") for entry in settled)
+
+
+async def test_what_is_stored_of_a_club_game_of_eight_stays_small() -> None:
+    players = [f"player-{n}" for n in range(8)]
+    room = FakeRoom()
+    agreed = table_pb2.TableFormat(kind=table_pb2.FORMAT_KIND_FREEZE_OUT, prizes=[50, 30, 20])
+    await room.create(format=agreed, seats=8)
+    await room.seat(*players)
+    largest = 0
+    for _ in range(500):
+        if room.table.blob.status is TableStatus.CLOSED:
+            break
+        await room.start_hand()
+        while room.table.hand is not None:
+            _, want, _ = room.to_act()
+            await room.act(*bold(want))
+        blob = room.table.blob
+        if blob.status is not TableStatus.CLOSED:
+            parts = (blob.config.format, blob.game, blob.recent)
+            largest = max(largest, sum(len(msgspec.msgpack.encode(part)) for part in parts))
+    assert room.table.blob.status is TableStatus.CLOSED
+    print(f"at most {largest} bytes in play, the whole {len(room.table.encode())} when it is over")
+    # Of the two kilobytes that a table has.
+    assert largest <= 64
+    assert len(room.table.encode()) <= 1024
 
 
 async def test_a_timed_game_ends_between_hands_and_a_running_hand_is_finished() -> None:
