@@ -5,7 +5,7 @@ way of measuring; and a difference that an operator has settled.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
@@ -236,7 +236,7 @@ def _sums(peers: Peers, *, recount: bool) -> list[Sums]:
 
 def _old_reservations(peers: Peers) -> int:
     request = pb.ListReservationsRequest(page_size=PAGE)
-    request.created_before.FromDatetime(datetime.now(UTC) - OLD)
+    request.older_than.FromTimedelta(OLD)
     return sum(len(page.reservations) for page in pages(peers.wallet.ListReservations, request))
 
 

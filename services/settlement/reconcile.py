@@ -5,7 +5,7 @@ It never corrects anything silently: a table whose money differs waits for an op
 
 import random
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 from typing import Final
 
@@ -74,7 +74,7 @@ class Reconciler:
         order of its own, so that tables that hang keep nobody else's money waiting for ever.
         """
         request = wallet_pb2.ListReservationsRequest(page_size=RESERVATIONS_PAGE)
-        request.created_before.FromDatetime(datetime.now(UTC) - self._reservation_age)
+        request.older_than.FromTimedelta(self._reservation_age)
         until_s = monotonic_s() + BUDGET_S
         resolved = 0
         failing: set[str] = set()

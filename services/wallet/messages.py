@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import cast
 
 from doorcard.game.v1 import game_pb2
 from doorcard.wallet.v1 import wallet_pb2 as pb
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.game.pots import Pot
@@ -38,6 +39,7 @@ from services.wallet.rake import Cap, Rounding, Schedule, Step
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
+AGE_MAX = timedelta(days=366)
 STAKE_MAX = 64
 """Characters of a stake's name that are kept."""
 _GAMES: dict[int, str] = {number: name for name, number in game_pb2.Game.items()}
@@ -335,6 +337,13 @@ def timestamp_of(at: datetime) -> Timestamp:
     stamp = Timestamp()
     stamp.FromDatetime(at)
     return stamp
+
+
+def duration_of(duration: Duration, field: str) -> timedelta:
+    """A length of time up to a year, to microseconds. Raises InvalidArgument."""
+    if not 0 <= duration.seconds < AGE_MAX.total_seconds() or not 0 <= duration.nanos < 10**9:
+        raise InvalidArgument.of_field(field, f"must be from 0 to {AGE_MAX.days} days")
+    return timedelta(seconds=duration.seconds, microseconds=duration.nanos // 1000)
 
 
 def time_of(stamp: Timestamp, field: str) -> datetime:

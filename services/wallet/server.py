@@ -137,6 +137,7 @@ class WalletServicer(OperatorMethods, wallet_pb2_grpc.WalletServiceServicer):
         found = await reservations.list_pending(
             await self._ledger.opened(),
             created_before,
+            messages.duration_of(request.older_than, "older_than"),
             pages.pending_position(request.page_token),
             size + 1,
         )

@@ -1,6 +1,6 @@
 """Money set aside for seats: pending until the table's outbox commits or releases it."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from psycopg import sql
@@ -102,12 +102,19 @@ async def find(database: Database, reservation_id: str) -> Reservation:
 async def list_pending(
     database: Database,
     created_before: datetime | None,
+    older_than: timedelta,
     after: tuple[datetime, str] | None,
     limit: int,
 ) -> list[Reservation]:
-    """Pending ones, oldest first; `after` is (created, id) of the last one seen."""
+    """Pending ones, oldest first; `after` is (created, id) of the last one seen.
+
+    older_than: by the database's clock, which is the one that `created` is by.
+    """
     conditions = [sql.SQL("r.state = 1")]
     values: list[object] = []
+    if older_than:
+        conditions.append(sql.SQL("r.created < now() - %s"))
+        values.append(older_than)
     if created_before is not None:
         conditions.append(sql.SQL("r.created < %s"))
         values.append(created_before)

@@ -6,6 +6,7 @@ a test that ends without complaint has shown more than its last line.
 """
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -244,7 +245,7 @@ class FakeWallet(wallet_pb2_grpc.WalletServiceServicer):
         pending = [
             each
             for each in self.reservations.values()
-            if each.created.ToNanoseconds() < request.created_before.ToNanoseconds()
+            if each.created.ToNanoseconds() < time.time_ns() - request.older_than.ToNanoseconds()
         ]
         start = int(request.page_token or 0)
         page = pending[start : start + 2]

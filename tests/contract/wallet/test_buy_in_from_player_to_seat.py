@@ -11,6 +11,7 @@ from services.runtime.errors import (
     AlreadyExists,
     DoorcardError,
     FailedPrecondition,
+    InvalidArgument,
     NotFound,
     Unavailable,
 )
@@ -287,6 +288,15 @@ async def test_pending_reservations_are_listed_oldest_first_in_pages(start: Star
         older = pb.ListReservationsRequest(created_before=middle.created)
         page = await wallet.call("ListReservations", older, *SERVICE)
         assert [each.reservation_id for each in page.reservations] == made[:2]
+        young = pb.ListReservationsRequest()
+        young.older_than.seconds = 60
+        assert not (await wallet.call("ListReservations", young, *SERVICE)).reservations
+        young.older_than.seconds, young.older_than.nanos = 0, 1000
+        page = await wallet.call("ListReservations", young, *SERVICE)
+        assert [each.reservation_id for each in page.reservations] == made
+        young.older_than.seconds = 10**15
+        with pytest.raises(InvalidArgument):
+            await wallet.call("ListReservations", young, *SERVICE)
 
 
 async def test_an_unknown_reservation_is_not_found(start: Start) -> None:
