@@ -5,8 +5,12 @@ nothing would be done at all. Beat bounds how many wait.
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from celery.schedules import schedule as Every  # noqa: N812 (it is a class)
+
+from services.runtime.clock import monotonic_s
 from services.settlement.settings import BeatSettings
 
 DRAIN: Final = "settlement.drain"
@@ -25,6 +29,17 @@ QUEUES: Final = {
 }
 
 
+_STARTED: Final = datetime.now(UTC)
+_STARTED_S: Final = monotonic_s()
+
+
+def steady_now() -> datetime:
+    """The time by which triggers are due: the wall clock's as it was at the start, gone on with the
+    monotonic one. By the wall clock, one that is set back would stop every trigger for as long.
+    """
+    return _STARTED + timedelta(seconds=monotonic_s() - _STARTED_S)
+
+
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """One line of beat's schedule."""
@@ -38,7 +53,7 @@ class Trigger:
         options = {"queue": QUEUES[self.task], "retry": False}
         return {
             "task": self.task,
-            "schedule": self.every_s,
+            "schedule": Every(self.every_s, nowfun=steady_now),
             "args": self.args,
             "options": options,
         }

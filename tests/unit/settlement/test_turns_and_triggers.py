@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import time
 import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -59,6 +60,18 @@ def test_every_shard_is_drained_and_reconciled_by_triggers_that_never_expire() -
         # By whose clock? A worker that is ahead would do nothing at all.
         assert "expires" not in each["options"]
         assert each["options"]["queue"] == triggers.QUEUES[each["task"]]
+
+
+def test_a_trigger_is_due_whatever_becomes_of_the_wall_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = triggers.schedule(BeatSettings(), shards=1)["settlement.drain-0"]["schedule"]
+    last = every.now()
+    assert not every.is_due(last).is_due
+    later_s = time.monotonic() + 1.5
+    monkeypatch.setattr("services.settlement.triggers.monotonic_s", lambda: later_s)
+    monkeypatch.setattr("celery.app.base.datetime", None)
+    assert every.is_due(last).is_due
 
 
 def test_the_broker_is_used_as_money_needs_it() -> None:
