@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from services.local.secrets import write_secrets
+from services.runtime.failpoints import VARIABLE as FAIL_POINTS
 from tests.deploy.processes import SETTINGS
 from tests.deploy.promql import known_names, metric_names
 from tools.api_page import slug
@@ -31,6 +32,7 @@ VARIABLE: Final = re.compile(r"\bDOORCARD_[A-Z_]+[A-Z]\b")
 METRIC: Final = re.compile(r"`((?:doorcard|grpc)_[a-z_]+)(?:\{[^}`]*\})?`")
 MERMAID: Final = ("flowchart ", "sequenceDiagram")
 OTHERS: Final = {
+    FAIL_POINTS,
     "DOORCARD_HOME",
     "DOORCARD_PROMETHEUS",
     "DOORCARD_SECRETS_DIR",
