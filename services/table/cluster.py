@@ -32,11 +32,12 @@ from services.table.line import (
 )
 from services.table.subscription import Channels, OnMessage, OnSubscribed, Subscription
 
-SLOTS: Final = 16_384
 SCHEMES: Final = {"redis+cluster": "redis", "rediss+cluster": "rediss"}
 """Schemes of a cluster's URL, and of its nodes' own."""
 LOOK_AGAIN_S: Final = 0.1
 """Pause between two looks at the map."""
+SHARD_TAG: Final = "{t"
+"""How the keys of a shard begin."""
 
 REDIRECTED: Final = Counter(
     "doorcard_store_redirections",
@@ -229,11 +230,13 @@ class ClusterWire(Wire):
         return ClusterSubscription(self._url, self._map, on_message, on_subscribed)
 
     def _slot(self, key: str) -> int:
-        # One for each shard, and the room's own: it is asked for with every command.
+        # Shards are asked for with every command, and are so many; rate limits are without number.
         tag = key.partition("}")[0]
         slot = self._slots.get(tag)
         if slot is None:
-            slot = self._slots[tag] = key_slot(f"{tag}}}".encode())
+            slot = key_slot(f"{tag}}}".encode())
+            if tag.startswith(SHARD_TAG):
+                self._slots[tag] = slot
         return slot
 
     def _line(self, node: str) -> Line:

@@ -11,7 +11,7 @@ from services.runtime.errors import Unavailable
 from services.runtime.metrics import REGISTRY
 from services.runtime.shards import shard_of
 from services.table import wakes as wakes_module
-from services.table.cluster import ClusterUrl
+from services.table.cluster import ClusterUrl, ClusterWire
 from services.table.stored import Stored
 from services.table.sweep import Sweep
 from tests import valkey_cluster
@@ -196,3 +196,13 @@ def test_urls_of_clusters() -> None:
     ):
         with pytest.raises(ValueError, match=r"host:port|cluster's URL"):
             ClusterUrl.of(wrong)
+
+
+async def test_rate_limits_leave_nothing_behind_in_memory(nodes: ValkeyCluster) -> None:
+    async with store_on(nodes, shards=SHARDS) as store:
+        wire = store._line
+        assert isinstance(wire, ClusterWire)
+        for number in range(100):
+            assert wire.node_of(f"{{limit:{number}}}")
+            assert wire.node_of(f"{{t{number % SHARDS}}}:shard")
+        assert len(wire._slots) == SHARDS
