@@ -30,6 +30,7 @@ from redis.exceptions import (
     MasterDownError,
     MovedError,
     NoScriptError,
+    OutOfMemoryError,
     ReadOnlyError,
     ResponseError,
     TryAgainError,
@@ -78,14 +79,20 @@ def packed(*words: Argument) -> bytes:
 
 
 _ASKING: Final = packed("ASKING")
+_LUA: Final = b"#!lua\n"
+_WHEN_FULL: Final = b"#!lua flags=allow-oom\n"
 
 
 class Script:
-    """A Lua script and the name that Redis knows it by."""
+    """A Lua script and the name that Redis knows it by.
 
-    def __init__(self, path: Path) -> None:
+    when_full: runs also where Redis has no memory left, as those do whose first line says so.
+    """
+
+    def __init__(self, path: Path, *, when_full: bool = False) -> None:
+        text = path.read_bytes()
         self.name: Final = path.stem
-        self.text: Final = path.read_bytes()
+        self.text: Final = text.replace(_LUA, _WHEN_FULL, 1) if when_full else text
         self.writes: Final = b"no-writes" not in self.text.partition(b"\n")[0]
         self.sha: Final = hashlib.sha1(self.text, usedforsecurity=False).hexdigest()
 
@@ -158,7 +165,8 @@ class Wire(ABC):
     """Commands in, futures of replies out (bytes, ints, lists of them, None).
 
     A future fails with Unavailable (STORE_AWAY, WRITE_UNCONFIRMED: perhaps it had its effect,
-    perhaps not; STORE_FULL) or Internal (STORE_FAULT: Redis refused the command).
+    perhaps not; STORE_FULL, STORE_MEMORY: it had none) or Internal (STORE_FAULT: Redis refused the
+    command).
     """
 
     _patience_s: float
@@ -394,6 +402,8 @@ class Line(Wire):
     ) -> None:
         if isinstance(error, NoScriptError):
             await self._load_scripts(connection)
+        elif isinstance(error, OutOfMemoryError):
+            command.fail(unavailable("STORE_MEMORY"))
         elif not _passes(error):
             logger.error("store_refused_a_command", error=str(error)[:200])
             command.fail(Internal("STORE_FAULT", "the store refused a command"))
@@ -447,13 +457,14 @@ class Line(Wire):
 
 
 def unavailable(reason: str) -> Unavailable:
-    """STORE_AWAY, STORE_FULL or WRITE_UNCONFIRMED."""
+    """STORE_AWAY, STORE_FULL, STORE_MEMORY or WRITE_UNCONFIRMED."""
     return Unavailable(reason, _WORDS[reason], retry_after_ms=RETRY_AFTER_MS)
 
 
 _WORDS: Final = {
     "STORE_AWAY": "the store does not answer",
     "STORE_FULL": "too many requests wait for the store",
+    "STORE_MEMORY": "the store has no memory left; what ends is written, nothing new begins",
     "WRITE_UNCONFIRMED": "too few replicas of the store confirmed it: ask again with the same id",
 }
 

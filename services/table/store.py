@@ -9,7 +9,9 @@ they are written to. Keys of one shard share a slot: `{t<shard>}:shard`, `:table
 version is `epoch * 2^32 + n`.
 
 Every method that waits for Redis raises Unavailable (STORE_AWAY, STORE_FULL; with a time to try
-again) when it does not answer, and Internal (STORE_FAULT, SEAL_BROKEN) for what must never happen.
+again) when it does not answer, or has no memory left (STORE_MEMORY), and Internal (STORE_FAULT,
+SEAL_BROKEN) for what must never happen. At a full Redis replicas start and beat, hands in progress
+end, what is due is claimed, outboxes are trimmed, shards closed and opened again; all else waits.
 """
 
 import asyncio
@@ -85,8 +87,9 @@ class SettingsDiffer(Exception):  # noqa: N818 (what happened, in plain words)
     """The store belongs to another room, or to one with another number of shards."""
 
 
-_SCRIPTS: Final = {
-    path.stem: Script(path) for path in sorted((Path(__file__).parent / "scripts").glob("*.lua"))
+_FOLDER: Final = Path(__file__).parent / "scripts"
+_SCRIPTS: Final = {path.stem: Script(path) for path in sorted(_FOLDER.glob("*.lua"))} | {
+    "commit_when_full": Script(_FOLDER / "commit.lua", when_full=True)
 }
 _SETTINGS_KEY: Final = "{room}:settings"
 
@@ -417,11 +420,14 @@ class Store:
         return sum(map(int, await asyncio.gather(*counts)))
 
     async def _check_settings(self) -> None:
-        await asyncio.gather(
-            self._line.ask("HSETNX", _SETTINGS_KEY, "room", self.room),
-            self._line.ask("HSETNX", _SETTINGS_KEY, "shards", self.shards),
-        )
         room, shards = await self._line.ask("HMGET", _SETTINGS_KEY, "room", "shards")
+        if room is None or shards is None:
+            # Only now: a full Redis takes nothing, and would let no replica start.
+            await asyncio.gather(
+                self._line.ask("HSETNX", _SETTINGS_KEY, "room", self.room),
+                self._line.ask("HSETNX", _SETTINGS_KEY, "shards", self.shards),
+            )
+            room, shards = await self._line.ask("HMGET", _SETTINGS_KEY, "room", "shards")
         if room.decode() != self.room:
             raise SettingsDiffer(f"the store is that of room {room.decode()!r}, not {self.room!r}")
         if int(shards) != self.shards:
@@ -496,7 +502,8 @@ class Store:
             _key(shard, "outbox"),
             _key(shard, "lobby"),
         )
-        return self._line.run(_SCRIPTS["commit"], keys, args)
+        script = _SCRIPTS["commit_when_full" if commit.when_full else "commit"]
+        return self._line.run(script, keys, args)
 
     async def _conflict(
         self, commit: Commit, shard: int, epoch: int, version: bytes, tag: bytes, sealed: bytes

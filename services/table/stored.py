@@ -75,6 +75,8 @@ class Commit:
     """Drop records of lower versions; above the new version: drop all, this one too."""
     forget_events_ms: int = 0
     """Drop all records if nothing is committed for so long; 0 keeps them."""
+    when_full: bool = False
+    """Written although Redis has no memory left: a hand in progress goes on to its end."""
 
 
 class Committed(NamedTuple):

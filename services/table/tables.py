@@ -345,6 +345,7 @@ class Tables:
                 raise table_unknown()
             now_ms, times = self._store.now_ms(shard), self._times
             draft = Draft(table, now_ms, self._services, watch, times=times)
+            plays = table.hand is not None
             refused: DoorcardError | None = None
             try:
                 result = await change(draft)
@@ -354,7 +355,7 @@ class Tables:
                 self._kept.drop(table_id)
                 raise
             if refused is None and draft.changed:
-                present = await self._commit(draft)
+                present = await self._commit(draft, plays)
                 if present is None:
                     if draft.go_on:
                         await self._go_on(table_id)
@@ -371,12 +372,14 @@ class Tables:
             table, fresh = newer, True
         raise Aborted("TABLE_BUSY", "other changes came first each time", retry_after_ms=100)
 
-    async def _commit(self, draft: Draft) -> Table | None:
-        """None when it is committed; else the table as another replica left it."""
+    async def _commit(self, draft: Draft, plays: bool) -> Table | None:
+        """None when it is committed; else the table as another replica left it. plays: a hand was
+        in progress, which ends also where the store has no memory left for anything else.
+        """
         table = draft.table
         with draft.watch.stage("commit"):
             try:
-                commit, frames = self._commit_of(draft)
+                commit, frames = self._commit_of(draft, when_full=plays)
                 failpoints.reach("commit.made")
                 outcome = await self._store.commit(commit)
             except BaseException:
@@ -402,7 +405,7 @@ class Tables:
             raise outcome.error()
         raise _too_early()
 
-    def _commit_of(self, draft: Draft) -> tuple[Commit, dict[str, bytes]]:
+    def _commit_of(self, draft: Draft, *, when_full: bool) -> tuple[Commit, dict[str, bytes]]:
         table = draft.table
         table.check()
         frames = views.updates(
@@ -419,6 +422,7 @@ class Tables:
             not_before_ms=draft.not_before_ms,
             trim_events_below=_trim_below(draft),
             forget_events_ms=0 if table.hand is not None else IDLE_MS,
+            when_full=when_full,
         )
         return commit, frames
 

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Claims what is due by moving its deadline a lease ahead. KEYS: shard, deadlines.
 -- ARGV: at most so many, lease ms, ms overdue at least. Returns table ids; nothing while the shard
 -- is not open.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Closes a shard; the first reason stays. KEYS: shard. ARGV: reason, the epoch that lost something.
 -- What an earlier epoch lost is no concern of a shard that was rebuilt since.
 -- Returns 1 when this closed it.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Takes a table that is not there any more out of the lobby, while its shard is rebuilt.
 -- KEYS: shard, table, lobby. ARGV: epoch, table id.
 -- Returns '' when it is done, 'CONFLICT' when the table is there, else the shard's state.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Says that a replica is alive. KEYS: replicas, addresses.
 -- ARGV: replica id, its address, forget others after ms, dead after ms.
 -- Returns Redis time in microseconds, then id, last beat in ms and address of each live replica.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Takes a shard towards open. KEYS: shard. ARGV: 'opening', or 'open' and the epoch.
 -- 'opening' is written before the ledger is asked for the epoch, so that a ledger with an epoch and
 -- a Redis without the key can only mean that Redis lost it. Returns the state that holds then.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Writes a table anew while its shard is rebuilt: it has no history before this.
 -- KEYS: shard, table, events, deadlines, lobby
 -- ARGV: 1 epoch, 2 expected version, 3 expected tag, 4 version, 5 tag, 6 blob, 7 event,

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Takes a closed shard towards a new epoch. KEYS: shard, outbox, deadlines.
 -- ARGV: step, the ledger's epoch and, to end it, how far it is applied. Each step may be repeated, and
 -- is refused where the shard has gone on since the caller looked. Returns state, epoch to be ended.
