@@ -8,11 +8,13 @@ from typing import Final
 import grpc
 from doorcard.table.v1 import table_pb2, table_pb2_grpc
 
-from services.runtime.errors import DoorcardError, Unavailable
+from services.runtime.errors import DoorcardError, ResourceExhausted, Unavailable
 from services.runtime.logs import logger
 
 FRAMES_MAX: Final = 64
 """Frames in one message."""
+QUEUED_MAX: Final = 4096
+"""Frames that wait for the stream; what a caller asks for then is refused."""
 
 Received = Callable[["Link", table_pb2.PlayResponse], Awaitable[None]]
 Ended = Callable[["Link", DoorcardError], None]
@@ -52,6 +54,15 @@ class Link:
         """Send it with everything else of this tick."""
         self._queue.append(frame)
         self._queued.set()
+
+    def ask(self, frame: table_pb2.PlayRequestFrame) -> None:
+        """Send what a caller asks for. Raises ResourceExhausted (STREAM_FULL).
+
+        Joins and parts go by `send`: there is one for each table that is followed.
+        """
+        if len(self._queue) >= QUEUED_MAX:
+            raise ResourceExhausted("STREAM_FULL", "too many requests wait for the stream")
+        self.send(frame)
 
     def finish(self) -> None:
         """Send what is queued and nothing more; then the server ends the stream."""

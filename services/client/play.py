@@ -209,7 +209,7 @@ class RoutedPlay:
                 if following.refusal is not None or link is None:
                     raise following.refusal or Unavailable("STREAM_LOST", "the stream has ended")
                 self._answers[frame.request_id] = (link, answer)
-                link.send(frame)
+                link.ask(frame)
                 return await answer
         except TimeoutError:
             raise DeadlineExceeded("NO_ANSWER", "no answer came in time") from None

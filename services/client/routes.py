@@ -15,6 +15,8 @@ SUSPECT_S: Final = 2.0
 """A replica that lost a stream is done without for so long; by then the room knows better."""
 SUSPECT_MAX_S: Final = 60.0
 """One that never answers, perhaps because its address leads nowhere from here."""
+GONE_S: Final = 60.0
+"""A replica that the room has not named for so long has ended its streams."""
 PAUSE_FIRST_S: Final = 0.05
 PAUSE_MAX_S: Final = 1.0
 
@@ -45,6 +47,9 @@ class Routes:
         self._suspect_until: dict[str, float] = {}
         self._failures: dict[str, int] = {}
         """Address -> streams in a row that came to nothing."""
+        self._gone_since: dict[str, float] = {}
+        """Addresses that the room names no longer."""
+        self._closing: set[asyncio.Task[None]] = set()
         self._first = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -62,7 +67,8 @@ class Routes:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+        closing = (channel.close() for channel in self._channels.values())
+        await asyncio.gather(*closing, *self._closing)
         self._channels.clear()
 
     def channel(self, address: str) -> grpc.aio.Channel:
@@ -147,7 +153,25 @@ class Routes:
     def _take(self, told: table_pb2.WatchRoutingResponse) -> None:
         self._told = told
         self._first.set()
+        self._forget_gone()
         self._tell()
+
+    def _forget_gone(self) -> None:
+        """Replicas come under new addresses for ever; of old ones nothing is kept."""
+        now_s = asyncio.get_running_loop().time()
+        named = {*self._seeds, *(each.address for each in self._told.replicas)}
+        known = self._channels.keys() | self._failures.keys() | self._suspect_until.keys()
+        gone = {each: self._gone_since.get(each, now_s) for each in known - named}
+        self._gone_since = gone
+        for address in [each for each, since_s in gone.items() if now_s - since_s >= GONE_S]:
+            del gone[address]
+            self._failures.pop(address, None)
+            self._suspect_until.pop(address, None)
+            channel = self._channels.pop(address, None)
+            if channel is not None:
+                closing = asyncio.create_task(channel.close())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
 
     def _tell(self) -> None:
         for tell in list(self.changed):

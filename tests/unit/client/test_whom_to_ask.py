@@ -62,3 +62,37 @@ async def test_an_address_that_leads_nowhere_is_tried_less_and_less(
     routes.trust("a:1")
     routes.suspect("a:1")
     assert routes._suspect_until["a:1"] - loop.time() < 0.015
+
+
+async def test_of_replicas_that_are_gone_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes_module, "GONE_S", 0.0)
+    dialled = []
+
+    def dial(address: str) -> grpc.aio.Channel:
+        dialled.append(address)
+        return grpc.aio.insecure_channel(address)
+
+    routes = Routes(["room:1"], dial)
+    async with asyncio.timeout(10):
+        for number in range(50):
+            address = f"localhost:{number + 1}"
+            routes._take(told(address, owner=0))
+            routes.channel(address)
+            routes.suspect(address)
+        routes.channel("room:1")
+        routes._take(told("b:1", owner=0))
+        assert list(routes._channels) == ["room:1"]
+        assert not routes._failures
+        assert not routes._suspect_until
+        assert len(dialled) == 51
+        await asyncio.gather(*routes._closing)
+
+
+async def test_a_replica_that_goes_away_ends_its_streams_first() -> None:
+    routes = Routes(["room:1"], grpc.aio.insecure_channel)
+    routes._take(told("localhost:1", owner=0))
+    channel = routes.channel("localhost:1")
+    routes._take(told("localhost:2", owner=0))
+    routes._take(told("localhost:2", owner=0))
+    assert routes.channel("localhost:1") is channel
+    await channel.close()
