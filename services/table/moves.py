@@ -21,7 +21,7 @@ from services.table.buy_ins import AFTER_HAND, ANYTHING, offer_of
 from services.table.draft import Draft, Moved
 from services.table.lobby_lines import read_line
 from services.table.mailbox import TICKS
-from services.table.state import Seat, SeatStatus, Table, TableStatus
+from services.table.state import Seat, SeatStatus, Table, TableStatus, player_digest
 from services.table.store import Store
 from services.table.tables import Tables
 from services.table.times import STANDARD, SeatTimes
@@ -99,10 +99,14 @@ class Moves:
         number = table.seat_of(player_id)
         if number is not None:
             return _target(table.blob.seats[number])
-        async for target in self._alike(table, to_table_id):
-            if offer_of(target, player_id) is not None:
-                return target.table_id
-        return ""
+        target = to_table_id or _went_to(table, player_id)
+        try:
+            kept = bool(target) and offer_of(await self._tables.read(target), player_id) is not None
+        except NotFound:
+            if to_table_id:
+                raise
+            return ""
+        return target if kept else ""
 
     async def _keep(self, table: Table, seat: Seat, to_table_id: str) -> str:
         """Keep a seat at the given table or at one that is alike; its id, empty for none."""
@@ -197,8 +201,19 @@ def depart(draft: Draft, player_id: str, to_table_id: str) -> bool:
     return True
 
 
+def _went_to(table: Table, player_id: str) -> str:
+    """Where a player went who left here for another table not long ago; empty for nowhere."""
+    player = player_digest(player_id)
+    to = (each for known, each in reversed(table.blob.moved) if known == player)
+    return _text_of(next(to, b""))
+
+
 def _target(seat: Seat) -> str:
-    return str(uuid.UUID(bytes=seat.moves_to)) if seat.moves_to else ""
+    return _text_of(seat.moves_to)
+
+
+def _text_of(table: bytes) -> str:
+    return str(uuid.UUID(bytes=table)) if table else ""
 
 
 def _may_do(own: table_pb2.TableSummary, other: table_pb2.TableSummary) -> bool:

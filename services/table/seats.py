@@ -1,6 +1,7 @@
 """Taking, leaving and keeping a seat; what of it concerns the hand in progress is in `hands`."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from doorcard.table.v1 import table_pb2
 
@@ -21,6 +22,9 @@ from services.table.state import (
     is_unconfirmed,
     player_digest,
 )
+
+MOVED_MAX: Final = 16
+"""Players who left for another table that it remembers: a repeat finds what was granted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,7 @@ def remove(draft: Draft, number: int) -> None:
     reservations.give_back(draft, seat)
     buy_ins.remember_leaving(table, seat, draft.now_ms, draft.times.rejoin_ms)
     if seat.moves_to:
+        blob.moved = [*blob.moved, (player_digest(seat.player_id), seat.moves_to)][-MOVED_MAX:]
         draft.moved.append(Moved(seat.player_id, money.text_of(seat.moves_to), seat.stack))
     draft.lobby = True
     freed = table_pb2.TableEvent.SeatFreed(seat=number, player_id=seat.player_id)

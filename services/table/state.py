@@ -319,6 +319,10 @@ class Blob(msgspec.Struct, array_like=True):
     """None before the first hand is over."""
     game: Game | None = None
     """The club game, from its first hand on."""
+    moved: list[tuple[bytes, bytes]] = []
+    """(`player_digest`, table where a seat was kept for him) of the last who left for one, oldest
+    first.
+    """
 
 
 class Played(NamedTuple):

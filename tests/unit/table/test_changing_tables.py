@@ -1,6 +1,6 @@
 """Leaving a table for a seat at another: what is kept, what is brought, and what a crash costs."""
 
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 from uuid import uuid4
 
 import pytest
@@ -128,6 +128,35 @@ async def test_a_repeat_finds_what_was_granted() -> None:
         "carla",
         "anna",
     ]
+
+
+async def test_who_has_no_seat_makes_nobody_look_through_the_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = await two("anna", "ben")
+    await tables.change("ben")
+    read: list[str] = []
+    reading = tables.room.tables.read
+
+    async def noted(table_id: str) -> Table:
+        read.append(table_id)
+        return await reading(table_id)
+
+    def nowhere(*_: object) -> NoReturn:
+        raise AssertionError("the lobby is looked through")
+
+    monkeypatch.setattr(tables.room.tables, "read", noted)
+    monkeypatch.setattr(tables.room.store, "lobby_of", nowhere)
+    assert (await refused(tables.change("mallory", ""))).reason == "NOT_SEATED"
+    assert read == [tables.first]
+    assert (await tables.change("ben", "")).to_table_id == tables.second
+
+
+async def test_a_table_remembers_the_last_who_left_for_another() -> None:
+    tables = await two("anna")
+    tables.room.write(lambda table: setattr(table.blob, "moved", [(b"x" * 8, b"y" * 16)] * 16))
+    await tables.change("anna")
+    assert len(tables.table(tables.first).blob.moved) == 16
 
 
 async def test_without_a_wish_it_is_a_table_that_is_alike_and_has_a_seat() -> None:
