@@ -30,14 +30,16 @@ def bounds(table: Table, player_id: str, now_ms: int) -> Bounds:
 
     Who comes from another table brings what he left that with, whatever the stake says; 0 while
     that is not known. Who left this one with more than the least buy-in brings that back, also
-    where it is more than the most (ours): otherwise leaving would be a way to take chips off the
-    table. Where stacks are equal all begin with the same.
+    where it is more than the most (ours), and where he comes back by way of another table:
+    otherwise leaving would be a way to take chips off the table. Where stacks are equal all begin
+    with the same.
     """
     kept = offer_of(table, player_id)
-    if kept is not None and kept.brings != ANYTHING:
-        amount = max(kept.brings, 0)
-        return Bounds(amount, amount)
+    if kept is not None and kept.brings == AFTER_HAND:
+        return Bounds(0, 0)
     least, most = table.stake.buy_in_min, table.stake.buy_in_max
+    if kept is not None and kept.brings != ANYTHING:
+        least = most = kept.brings
     left = _left(table, player_id, now_ms)
     if left is None:
         return Bounds(least, most)
@@ -55,14 +57,9 @@ def check(table: Table, player_id: str, amount: int, now_ms: int) -> None:
         raise FailedPrecondition(
             "STILL_PLAYING", "the seat is his when his hand at the other table is over"
         )
-    least, most, until_s = bounds(table, player_id, now_ms)
+    check_rejoin(table, player_id, amount, now_ms)
+    least, most, _ = bounds(table, player_id, now_ms)
     allowed = {"buy_in_min": str(least), "buy_in_max": str(most)}
-    if amount < least and until_s:
-        raise FailedPrecondition(
-            "REJOIN_MINIMUM",
-            f"he left with {least} and brings that back",
-            metadata={**allowed, "until": str(until_s)},
-        )
     if amount < least:
         raise FailedPrecondition(
             "BUY_IN_TOO_SMALL", f"the least buy-in is {least}", metadata=allowed
@@ -70,6 +67,18 @@ def check(table: Table, player_id: str, amount: int, now_ms: int) -> None:
     if most and amount > most:
         raise FailedPrecondition(
             "BUY_IN_TOO_LARGE", f"the largest buy-in is {most}", metadata=allowed
+        )
+
+
+def check_rejoin(table: Table, player_id: str, amount: int, now_ms: int) -> None:
+    """Raises FailedPrecondition (REJOIN_MINIMUM) for less than he left this table with."""
+    least, most, until_s = bounds(table, player_id, now_ms)
+    if amount < least and until_s:
+        allowed = {"buy_in_min": str(least), "buy_in_max": str(most)}
+        raise FailedPrecondition(
+            "REJOIN_MINIMUM",
+            f"he left with {least} and brings that back",
+            metadata={**allowed, "until": str(until_s)},
         )
 
 

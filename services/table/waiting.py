@@ -5,7 +5,7 @@ from typing import Final
 from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import FailedPrecondition, ResourceExhausted
-from services.table import due, views
+from services.table import buy_ins, due, views
 from services.table.buy_ins import ANYTHING, offer_of
 from services.table.draft import Draft
 from services.table.state import Table, TableStatus, Waiter
@@ -100,7 +100,8 @@ def clear(draft: Draft) -> None:
 def keep(draft: Draft, player_id: str, name: str, brings: int, until_ms: int) -> int:
     """Keep a free seat for who comes from another table; its number.
 
-    Raises FailedPrecondition (TABLE_PAUSED, ALREADY_SEATED, TABLE_FULL, and those of `check_open`).
+    Raises FailedPrecondition (TABLE_PAUSED, ALREADY_SEATED, REJOIN_MINIMUM, TABLE_FULL, and those
+    of `check_open`).
     """
     table, blob = draft.table, draft.table.blob
     kept = offer_of(table, player_id)
@@ -111,6 +112,8 @@ def keep(draft: Draft, player_id: str, name: str, brings: int, until_ms: int) ->
             raise FailedPrecondition("TABLE_PAUSED", "the table is paused", retry_after_ms=1000)
         if table.seat_of(player_id) is not None:
             raise FailedPrecondition("ALREADY_SEATED", "he has a seat at that table")
+        if brings > ANYTHING:
+            buy_ins.check_rejoin(table, player_id, brings, draft.now_ms)
         seats = free(table)
         if not seats:
             raise FailedPrecondition("TABLE_FULL", "every seat is taken, or kept for somebody")

@@ -116,6 +116,30 @@ async def test_in_a_hand_he_plays_it_out_and_brings_what_he_has_then() -> None:
     await room.take_seat("anna", buy_in=stack)
 
 
+async def test_nobody_comes_back_with_less_than_he_left_with_by_way_of_another_table() -> None:
+    tables = await two()
+    room, least = tables.room, tables.room.table.stake.buy_in_min
+    await room.take_seat("anna", buy_in=3 * least)
+    await room.tables.leave(tables.first, "anna")
+    tables.at(tables.second)
+    await room.seat("anna", "ben", buy_in=least)
+    back = tables.moves.change_table(tables.second, "anna", tables.first)
+    assert (await refused(back)).reason == "REJOIN_MINIMUM"
+    assert room.table.seat_of("anna") is not None
+    # In a hand nobody knows yet what he will bring.
+    await room.start_hand()
+    assert not (await tables.moves.change_table(tables.second, "anna", tables.first)).left
+    await room.play_out()
+    await tables.moves.finished()
+    stack = room.store.outbox[-1].ledger.cash_out.amount
+    tables.at(tables.first)
+    assert stack < 3 * least
+    assert (await refused(room.take_seat("anna", buy_in=stack))).reason == "REJOIN_MINIMUM"
+    offers = [e for e in room.events("anna") if e.HasField("seat_offered")]
+    assert offers[-1].seat_offered.offer.buy_in_min == 3 * least
+    await room.take_seat("anna", buy_in=3 * least)
+
+
 async def test_a_repeat_finds_what_was_granted() -> None:
     tables = await two("anna", "ben", "carla")
     first = await tables.change("carla")
