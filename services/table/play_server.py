@@ -13,6 +13,7 @@ from typing import Final
 
 from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2
+from google.protobuf.message import DecodeError
 
 from services.game.rulebook import UNITS_MAX
 from services.game.wants import ActionKind
@@ -97,6 +98,9 @@ class _Playing:
                 await stream.room()
         except DoorcardError as error:
             stream.end(error)
+        except DecodeError:
+            # The client's fault: it must not count as a stream that we cut.
+            stream.end(InvalidArgument("MALFORMED", "what came is no PlayRequest"))
         except Exception as error:
             logger.error("stream_failed", exc_info=error)
             stream.end(Internal("INTERNAL", "internal error"))

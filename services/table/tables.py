@@ -93,7 +93,8 @@ class Tables:
     may_deal: whether a new hand may begin on a shard. kept_max: decoded tables that are kept in
     memory. zone: of the room's days. times: of seats. published: is told of every commit made here:
     table, version, audience -> encoded frame. has_stream: whether a player has a table open on a
-    `Play` stream here. moved: is told of every player who left for a seat at another table.
+    `Play` stream here. is_telling: whether a table is being told that a player came or went. moved:
+    is told of every player who left for a seat at another table.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Tables:
         self.published: Published = _unpublished
         self.moved: Callable[[Moved], None] = lambda _: None
         self.has_stream: Callable[[str, str], bool] = lambda _table, _player: False
+        self.is_telling: Callable[[str, str], bool] = lambda _table, _player: False
         self._store = store
         self._services = services
         self._may_deal = may_deal
@@ -496,7 +498,9 @@ class Tables:
         number = draft.table.seat_of(player_id)
         before = draft.table.blob.seats[number].connection if number is not None else ""
         if before == self._replica_id:
-            return "" if self.has_stream(draft.table.table_id, player_id) else before
+            whose = (draft.table.table_id, player_id)
+            # Who goes just before his time is over was not cut off by us.
+            return "" if self.has_stream(*whose) or self.is_telling(*whose) else before
         return before if before and before not in await self._store.live_replicas() else ""
 
     async def undrained_age_ms(self, table_id: str) -> int:

@@ -35,6 +35,8 @@ SPECTATING_PER_CALLER_MAX: Final = 64
 SNAPSHOTS_KEPT: Final = 2048
 TELLING_MAX: Final = 64
 """Tables that are told at once who has come or gone; the others wait."""
+TELLING_TRIES_MAX: Final = 240
+"""While a player's mailbox is full; with `READ_AGAIN_S` between them longer than any clock."""
 RECONNECT_AFTER_MS: Final = 100
 OWN_WAKE_S: Final = 0.02
 """How long a wake-up of a table that is being changed here waits for the commit's own answer."""
@@ -78,6 +80,7 @@ class Watchers:
         self._draining = False
         tables.published = self.committed
         tables.has_stream = self.has_stream
+        tables.is_telling = lambda table_id, player_id: (table_id, player_id) in self._presence
 
     # Streams
 
@@ -476,13 +479,21 @@ class Watchers:
             self._spawn(self._tell_presence(told))
 
     async def _tell_presence(self, told: tuple[str, str]) -> None:
+        tries = 0
         try:
             again = True
             while again:
-                async with self._telling:
-                    self._presence[told] = False
-                    await self._tables.connect(*told)
-                again = self._presence[told]
+                try:
+                    async with self._telling:
+                        self._presence[told] = False
+                        await self._tables.connect(*told)
+                    again = self._presence[told]
+                except ResourceExhausted:
+                    # Who fills his places in the mailbox is not there any longer for it.
+                    tries += 1
+                    if tries == TELLING_TRIES_MAX:
+                        raise
+                    await asyncio.sleep(READ_AGAIN_S)
         except DoorcardError as error:
             logger.info("presence_not_told", table=told[0], reason=error.reason)
         finally:

@@ -1,5 +1,6 @@
 """Whatever is wrong with a call has its status, its reason, and no effect."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -237,3 +238,48 @@ async def test_a_rulebook_full_of_faults_is_an_answer_like_any_other(
             )
             assert (error.code, error.reason) == (Code.INVALID_ARGUMENT, "BAD_TABLE")
             assert error.violations
+
+
+@pytest.mark.parametrize("sent", [b"\xff\xff\xff", b"\x0a\x04\x0a\x02\xff\xfe"])
+async def test_a_player_who_sends_what_is_no_message_has_cut_his_stream_himself(
+    room: Room, server: valkey.Valkey, sent: bytes
+) -> None:
+    async with cluster(room, server) as tables, asyncio.timeout(60):
+        actor, other, table_id = await started(tables)
+        assert actor.turn is not None
+        seat, player = actor.turn.seat, ("anna", "ben")[actor.turn.seat]
+        async with grpc.aio.insecure_channel(tables.running[0].address) as channel:
+            play: Any = channel.stream_stream("/doorcard.table.v1.TableService/Play")
+            call = play(metadata=room.metadata(player))
+            join = table_pb2.PlayRequestFrame(
+                request_id=str(uuid4()), table_id=table_id, join=table_pb2.JoinTable()
+            )
+            await call.write(table_pb2.PlayRequest(frames=[join]).SerializeToString())
+            await call.read()
+            actor.call.cancel()
+            await call.write(sent)
+            assert (await error_of(_read_out(call))).reason == "MALFORMED"
+
+        def gone() -> bool:
+            changed = [e.seat_changed.seat for e in events_of(other) if e.HasField("seat_changed")]
+            return any(each.seat == seat and not each.connected for each in changed)
+
+        # His seat does not stay connected, as that of a player does whom the room cut off.
+        await other.until(gone)
+        other.call.cancel()
+
+
+def events_of(seated: Seated) -> list[table_pb2.TableEvent]:
+    """All that was told in updates."""
+    return [event for frame in seated.frames for event in frame.update.events]
+
+
+async def _read_out(call: Any) -> None:
+    while await call.read() is not grpc.aio.EOF:
+        pass
+    raise grpc.aio.AioRpcError(
+        await call.code(),
+        await call.initial_metadata(),
+        await call.trailing_metadata(),
+        await call.details(),
+    )

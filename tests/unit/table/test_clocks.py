@@ -164,6 +164,19 @@ async def test_a_player_of_a_dead_replica_gets_one_new_clock_and_then_sits_out()
     assert seat.status is SeatStatus.SITTING_OUT
 
 
+async def test_who_goes_just_before_his_time_is_over_has_no_new_clock() -> None:
+    room = await playing()
+    player, want, _ = room.to_act()
+    await room.connect(player)
+    room.pass_time()
+    # His stream is closed, and the table has not been told yet.
+    room.tables.has_stream = lambda _table, _player: False
+    room.tables.is_telling = lambda table, who: (table, who) == (room.table_id, player)
+    await tick(room)
+    assert EventKind.TIMED_OUT in kinds(room.table)
+    assert room.to_act()[1].turn != want.turn
+
+
 async def test_a_protected_player_keeps_his_cards_and_sits_out() -> None:
     room = FakeRoom(seed=4)
     await room.create(rulebook="triopoker", stake_name="1/2")

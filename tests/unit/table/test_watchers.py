@@ -305,6 +305,30 @@ async def test_the_seat_is_connected_while_a_stream_of_its_player_is_open() -> N
     assert not connected()
 
 
+async def test_who_fills_his_mailbox_is_gone_all_the_same_when_his_stream_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = await playing()
+    hub = watching(room)
+    reader = Reader(hub, "anna")
+    await hub.join(reader.stream, room.table_id, 0)
+    await settled(room)
+    full, tell = [True, True], room.tables.connect
+
+    async def connect(table_id: str, player_id: str) -> None:
+        if full and full.pop():
+            raise ResourceExhausted("MAILBOX_FULL", "too many wait")
+        await tell(table_id, player_id)
+
+    monkeypatch.setattr(watchers, "READ_AGAIN_S", 0)
+    monkeypatch.setattr(room.tables, "connect", connect)
+    await reader.close()
+    assert room.tables.is_telling(room.table_id, "anna")
+    await settled(room)
+    assert not room.table.blob.seats[0].connection
+    assert not room.tables.is_telling(room.table_id, "anna")
+
+
 async def test_who_sits_down_with_his_stream_open_is_connected() -> None:
     room = FakeRoom()
     await room.create()
