@@ -13,6 +13,7 @@ from services.game.wants import Act
 from services.runtime.auth import acting_player, current_caller
 from services.runtime.errors import DoorcardError, InvalidArgument, NotFound
 from services.runtime.ids import check_uuid
+from services.runtime.roles import Role
 from services.table import buy_ins, views, waiting
 from services.table.lobby import FIRST, Lobby, Place
 from services.table.lobby_filters import Fits, everything, fits_of
@@ -69,7 +70,9 @@ class LobbyServer:
         self, request: table_pb2.WatchLobbyRequest, _context: "Context"
     ) -> AsyncIterator[bytes]:
         wanted = request.filter if request.HasField("filter") else None
-        async for message in self._watching.watch(wanted):
+        caller = current_caller()
+        opened_by = "" if Role.SERVICE in caller.roles else caller.subject
+        async for message in self._watching.watch(wanted, opened_by):
             yield message
 
     async def ListSeats(  # noqa: N802

@@ -5,7 +5,7 @@ what is kept is told to call again, and nobody waits for him.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
@@ -19,8 +19,12 @@ from services.table.lobby_filters import Fits, everything, fits_of
 from services.table.lobby_lines import Line
 
 WATCHING_MAX: Final = 20_000
+WATCHING_PER_CALLER_MAX: Final = 8
 VIEWS_MAX: Final = 64
-"""Different filters at once."""
+"""Different filters at once; the whole lobby is always to be had."""
+_FILTERED: Final = b"f"
+_WHOLE: Final = (b"", _FILTERED)
+"""The keys of an unset filter and of an empty one."""
 TABLES_A_MESSAGE: Final = 200
 PICTURE_LASTS: Final = 5
 """Changes for which who joins gets the same first picture, and the changes since."""
@@ -133,6 +137,8 @@ class LobbyWatching:
     def __init__(self, lobby: Lobby) -> None:
         self._lobby = lobby
         self._views: dict[bytes, View] = {}
+        self._opened: Counter[str] = Counter()
+        """Who opened them -> streams that are open."""
         self.count = 0
         """Streams that are open."""
         self._draining = False
@@ -160,20 +166,32 @@ class LobbyWatching:
             if view.begun:
                 view.seen()
 
-    async def watch(self, wanted: table_pb2.LobbyFilter | None) -> AsyncIterator[bytes]:
+    async def watch(
+        self, wanted: table_pb2.LobbyFilter | None, opened_by: str = ""
+    ) -> AsyncIterator[bytes]:
         """Encoded messages for one watcher, until the server goes away or he is too slow.
 
-        wanted: None for all tables. Raises InvalidArgument (BAD_FILTER), ResourceExhausted
-        (TOO_MANY_STREAMS, TOO_MANY_FILTERS).
+        wanted: None for all tables. opened_by: "" for a gateway, behind which there are many.
+        Raises InvalidArgument (BAD_FILTER), ResourceExhausted (TOO_MANY_STREAMS, TOO_MANY_FILTERS).
         """
+        if opened_by and self._opened[opened_by] >= WATCHING_PER_CALLER_MAX:
+            raise ResourceExhausted(
+                "TOO_MANY_STREAMS",
+                f"one has at most {WATCHING_PER_CALLER_MAX} streams of the lobby",
+                retry_after_ms=TOO_MANY_AFTER_MS,
+            )
         key, view = self._view(wanted)
         view.watchers += 1
         self.count += 1
+        self._opened[opened_by] += 1
         WATCHING.set(self.count)
         try:
             async for message in self._told(view):
                 yield message
         finally:
+            self._opened[opened_by] -= 1
+            if not self._opened[opened_by]:
+                del self._opened[opened_by]
             self.count -= 1
             WATCHING.set(self.count)
             view.watchers -= 1
@@ -192,11 +210,11 @@ class LobbyWatching:
                 "TOO_MANY_STREAMS", "ask another replica", retry_after_ms=RECONNECT_AFTER_MS
             )
         # An empty filter leaves out closed tables, an unset one does not.
-        key = b"" if wanted is None else b"f" + wanted.SerializeToString(deterministic=True)
+        key = b"" if wanted is None else _FILTERED + wanted.SerializeToString(deterministic=True)
         view = self._views.get(key)
         if view is None:
             fits = everything if wanted is None else fits_of(wanted)
-            if len(self._views) >= VIEWS_MAX:
+            if len(self._views) >= VIEWS_MAX and key not in _WHOLE:
                 raise ResourceExhausted(
                     "TOO_MANY_FILTERS",
                     "too many different filters are watched here",

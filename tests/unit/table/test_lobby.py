@@ -232,11 +232,33 @@ async def test_all_who_watch_the_same_share_one_view(monkeypatch: pytest.MonkeyP
         lines.put(0, "a")
         assert await next_of(watches[-1])
         with pytest.raises(ResourceExhausted) as refused:
-            await anext(watching.watch(table_pb2.LobbyFilter()))
+            await anext(watching.watch(table_pb2.LobbyFilter(currency="USD")))
         assert refused.value.reason == "TOO_MANY_FILTERS"
+        # The whole lobby is to be had all the same.
+        watches.append(watching.watch(table_pb2.LobbyFilter()))
+        assert await picture_of(watches[-1])
         for watch in watches:
             await cast(Any, watch).aclose()
         assert not watching.watches
+
+
+async def test_one_caller_has_a_few_watches_and_a_gateway_any_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lobby_watching, "WATCHING_PER_CALLER_MAX", 2)
+    async with reading(Lines(), monkeypatch) as lobby:
+        watching = LobbyWatching(lobby)
+        watches = [watching.watch(None, each) for each in ("anna", "anna", "ben", "", "", "")]
+        for watch in watches:
+            assert await picture_of(watch) == set()
+        with pytest.raises(ResourceExhausted) as refused:
+            await anext(watching.watch(None, "anna"))
+        assert refused.value.reason == "TOO_MANY_STREAMS"
+        await cast(Any, watches[0]).aclose()
+        watches[0] = watching.watch(None, "anna")
+        assert await picture_of(watches[0]) == set()
+        for watch in watches:
+            await cast(Any, watch).aclose()
 
 
 async def test_who_is_too_slow_calls_again_and_holds_nobody_up(
