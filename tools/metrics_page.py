@@ -36,6 +36,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "implementation": ("of Python", "CPython"),
     "kind": ("which of the few kinds that the metric names", "[a-z_]{1,24}"),
     "le": ("upper bound of a bucket", r"[0-9.e+]{1,12}|\+Inf"),
+    "loop": ("of the table service, in the background", "[a-z_]{1,24}"),
     "limit": ("kind and scope of a rate limit", r"[a-z]{1,8}\.(player|address|table)"),
     "major": ("of Python's version", "[0-9]+"),
     "minor": ("of Python's version", "[0-9]+"),
@@ -197,8 +198,8 @@ def _modules() -> Iterator[str]:
 
 
 def _metric(value: Any, module: str) -> Metric | None:
-    kinds: dict[Any, str] = {Counter: "counter", Gauge: "gauge", Histogram: "histogram"}
-    kind = kinds.get(type(value))
+    kinds = ((Counter, "counter"), (Gauge, "gauge"), (Histogram, "histogram"))
+    kind = next((name for kind, name in kinds if isinstance(value, kind)), None)
     # A child of a labelled metric is no metric of its own.
     if kind is None or value not in REGISTRY._collector_to_names:  # noqa: SLF001
         return None

@@ -13,6 +13,7 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table import reservations
 from services.table.draft import Draft
+from services.table.faults import Loop, passed_over
 from services.table.lobby_lines import read_line
 from services.table.mailbox import TICKS
 from services.table.state import Table
@@ -55,13 +56,14 @@ class ClosedTables:
         """Take the shard's closed tables off the lobby whose money is settled."""
         for table_id, line in (await self._store.lobby_of(shard)).items():
             try:
-                if read_line(line).summary.state == table_pb2.TABLE_STATE_CLOSED:
-                    await self._unlist(shard, table_id)
+                with passed_over(Loop.CLOSED_TABLES, table_id):
+                    if read_line(line).summary.state == table_pb2.TABLE_STATE_CLOSED:
+                        await self._unlist(shard, table_id)
             except Unavailable:
                 raise
-            except Exception as error:
-                # One table that cannot be read must end neither this round nor the process.
-                logger.error("closed_table_not_read", table=table_id, exc_info=error)
+            except DoorcardError as error:
+                # One table that cannot be read must not keep it from the others.
+                logger.error("closed_table_not_read", table=table_id, reason=error.reason)
 
     async def _unlist(self, shard: int, table_id: str) -> None:
         try:

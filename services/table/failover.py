@@ -9,6 +9,7 @@ from typing import Final
 
 from services.runtime.errors import DoorcardError
 from services.runtime.logs import logger
+from services.table.faults import Loop, passed_over
 from services.table.store import Store
 from services.table.store_gauges import facts_of
 
@@ -27,7 +28,8 @@ class Failovers:
         """Look until cancelled."""
         while True:
             try:
-                await self.once()
+                with passed_over(Loop.FAILOVERS):
+                    await self.once()
             except DoorcardError as error:
                 logger.info("run_ids_not_seen", reason=error.reason)
             await asyncio.sleep(LOOK_EVERY_S)

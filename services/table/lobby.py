@@ -19,6 +19,7 @@ from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
+from services.table.faults import Loop, passed_over
 from services.table.lobby_filters import Fits
 from services.table.lobby_lines import Line, read_line
 from services.table.state import player_digest
@@ -180,7 +181,8 @@ class Lobby:
             part = shards[start : start + SHARDS_AT_ONCE]
             stored = await asyncio.gather(*(self._store.lobby_of(shard) for shard in part))
             for shard, lines in zip(part, stored, strict=True):
-                self._take(shard, lines)
+                with passed_over(Loop.LOBBY, shard):
+                    self._take(shard, lines)
                 # Others have their turn between two shards.
                 await asyncio.sleep(0)
         if self.watcher is not None:

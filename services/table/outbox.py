@@ -13,6 +13,7 @@ from prometheus_client import Gauge
 from services.runtime.errors import DoorcardError, FailedPrecondition, Internal
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
+from services.table.faults import Loop, passed_over
 from services.table.store import Store
 from services.table.stored import OutboxRecord, ShardState
 
@@ -122,7 +123,8 @@ class Outbox:
         """Measure lag and size of all shards until cancelled."""
         while True:
             try:
-                await self._measure()
+                with passed_over(Loop.OUTBOX):
+                    await self._measure()
             except DoorcardError as error:
                 logger.warning("outbox_not_measured", reason=error.reason)
             await asyncio.sleep(MEASURE_EVERY_S)

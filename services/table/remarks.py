@@ -15,6 +15,7 @@ from services.runtime.logs import logger
 from services.runtime.roles import Role
 from services.table.audit import Facts, Instruction
 from services.table.documents import NOTHING, Change, Documents
+from services.table.faults import Loop, passed_over
 from services.table.reopening import Account, log_account
 from services.table.store import Store
 from services.table.stored import ShardState
@@ -41,7 +42,8 @@ class ReopenedShards:
         self._accounts: dict[int, Account] = {}
         self._known: dict[int, int] = {}
         """Shard -> the epoch that is on record."""
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: dict[int, int] = {}
+        """Shard -> the epoch that was seen last and is left to whoever opened it, once."""
 
     def told(self, account: Account) -> None:
         """This replica has opened a shard again."""
@@ -61,18 +63,21 @@ class ReopenedShards:
         """Look at every shard; those that this replica opened come first."""
         shards = range(self._store.shards)
         for shard in sorted(shards, key=lambda each: each not in self._accounts):
-            found = await self._store.shard(shard)
-            nothing = found.epoch <= 1 or found.state is not ShardState.OPEN
-            if nothing or self._known.get(shard, 0) >= found.epoch:
-                continue
-            if shard not in self._accounts and (shard, found.epoch) not in self._seen:
-                # Whoever opened it knows more of it and comes first.
-                self._seen.add((shard, found.epoch))
-                continue
-            await self._record(shard, found.epoch)
-            self._seen.discard((shard, found.epoch))
-            self._known[shard] = found.epoch
-            self._accounts.pop(shard, None)
+            with passed_over(Loop.REOPENED, shard):
+                await self._look_at(shard)
+
+    async def _look_at(self, shard: int) -> None:
+        found = await self._store.shard(shard)
+        nothing = found.epoch <= 1 or found.state is not ShardState.OPEN
+        if nothing or self._known.get(shard, 0) >= found.epoch:
+            return
+        if shard not in self._accounts and self._seen.get(shard) != found.epoch:
+            # Whoever opened it knows more of it and comes first.
+            self._seen[shard] = found.epoch
+            return
+        await self._record(shard, found.epoch)
+        self._known[shard] = found.epoch
+        self._accounts.pop(shard, None)
 
     async def _record(self, shard: int, epoch: int) -> None:
         account = self._accounts.get(shard)

@@ -33,6 +33,7 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table import due, views
 from services.table.epochs import Epochs, ShardMoved
+from services.table.faults import Loop, passed_over
 from services.table.hands import HANDS
 from services.table.lobby_lines import line_of
 from services.table.rebuilding import Losses, Posted, rebuild
@@ -157,8 +158,8 @@ class Reopening:
     async def once(self) -> None:
         """Take every closed shard as far as it goes."""
         every = range(self._store.shards)
-        states = await asyncio.gather(*map(self._store.shard_state, every))
-        shut = [shard for shard, state in zip(every, states, strict=True) if state.shut]
+        found = await asyncio.gather(*map(self._is_shut, every))
+        shut = [shard for shard, is_shut in zip(every, found, strict=True) if is_shut]
         random.shuffle(shut)
         at_once = asyncio.Semaphore(AT_ONCE)
 
@@ -167,6 +168,11 @@ class Reopening:
                 await self.reopen(shard)
 
         await asyncio.gather(*map(take, shut))
+
+    async def _is_shut(self, shard: int) -> bool:
+        with passed_over(Loop.REOPENING, shard):
+            return (await self._store.shard_state(shard)).shut
+        return False
 
     async def reopen(self, shard: int) -> bool:
         """Take a closed shard as far as it goes now; True if it is open. Nothing is raised."""

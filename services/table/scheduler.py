@@ -19,6 +19,7 @@ from services.table.audit import REASON_MAX, Instruction
 from services.table.creating import Creator
 from services.table.creation import NAME_MAX, new_table
 from services.table.documents import Change, Documents
+from services.table.faults import Loop, passed_over
 from services.table.operators import Operators
 from services.table.schedules import SHELF, Schedule, Schedules, skipped, table_id
 from services.table.state import digest, is_repeat
@@ -88,9 +89,13 @@ class Scheduler:
     async def once(self) -> None:
         """Do what is due."""
         now_ms = self._store.now_ms()
-        for schedule_id, due_ms in (await self._store.shelves.read(SHELF)).items():
-            if int(due_ms) <= now_ms:
-                await self._try(schedule_id, self._attend(schedule_id))
+        listed = await self._store.shelves.read(SHELF)
+        for gone in self._faults.keys() - listed.keys() - {ANNOUNCEMENT}:
+            del self._faults[gone]
+        for schedule_id, due_ms in listed.items():
+            with passed_over(Loop.SCHEDULES, schedule_id):
+                if int(due_ms) <= now_ms:
+                    await self._try(schedule_id, self._attend(schedule_id))
         if await self._store.shelves.read(ANNOUNCEMENTS):
             await self._try(ANNOUNCEMENT, self._spread())
 

@@ -12,6 +12,7 @@ from prometheus_client import Gauge
 from services.runtime.errors import DoorcardError
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
+from services.table.faults import Loop, passed_over
 from services.table.store import Store
 
 MEASURE_EVERY_S: Final = 5.0
@@ -63,9 +64,10 @@ class StoreGauges:
         """Measure until cancelled."""
         while True:
             try:
-                now_s = self._store.now_ms() // 1000
-                reports = await self._store.server_reports()
-                show([(facts_of(info), fsync_seconds(latest, now_s)) for info, latest in reports])
+                with passed_over(Loop.MEASURING):
+                    now_s = self._store.now_ms() // 1000
+                    reports = await self._store.server_reports()
+                    show([(facts_of(info), fsync_seconds(last, now_s)) for info, last in reports])
                 TABLES.set(await self._store.tables_listed())
                 REPLICAS.set(len(await self._store.live_replicas()))
             except DoorcardError as error:

@@ -15,6 +15,7 @@ from prometheus_client import Gauge
 from services.runtime.errors import DoorcardError
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
+from services.table.faults import Loop, passed_over
 from services.table.store import Store
 from services.table.stored import Versions, epoch_of
 
@@ -87,7 +88,8 @@ class Wakes:
         known = tables.get(table_id) if tables else None
         if tables and known and version > known[0]:
             tables[table_id] = (version, b"")
-            self._woken(table_id, version)
+            with passed_over(Loop.WAKES, table_id):
+                self._woken(table_id, version)
 
     def _subscribed(self, shard: int) -> None:
         self._to_compare.add(shard)
@@ -103,7 +105,8 @@ class Wakes:
                 if now.state.shut:
                     return
                 for (table_id, before), found in zip(part, now.found, strict=True):
-                    await self._compared(shard, now, table_id, before, found)
+                    with passed_over(Loop.WAKES, table_id):
+                        await self._compared(shard, now, table_id, before, found)
         except DoorcardError as error:
             logger.warning("versions_not_compared", shard=shard, reason=error.reason)
 

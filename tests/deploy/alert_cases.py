@@ -238,6 +238,13 @@ CASES: Final = (
         summary="Tables were paused after ticks that failed by our own fault",
     ),
     AlertCase(
+        "LoopFaults",
+        {'doorcard_table_loop_faults_total{loop="lobby"}': "0x2 1x30"},
+        fires=5, clears=20, labels={"loop": "lobby"},
+        summary="A background loop of the table service passed something over after a fault of "
+        "our own: lobby",
+    ),
+    AlertCase(
         "SchedulesFailing",
         {'doorcard_scheduled_tables_total{outcome="failed"}': "0x2 10+10x4 50x30"},
         fires=6, clears=20, summary="Scheduled tables cannot be opened or closed",
