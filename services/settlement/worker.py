@@ -10,20 +10,22 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from threading import Timer
+from threading import Thread, Timer
 from typing import Any, NoReturn
 
 from celery import Celery, signals
+from celery.worker import state
 from prometheus_client import CollectorRegistry, ProcessCollector, multiprocess
 
 from services.runtime import logs, metrics
 from services.runtime.logs import logger
 from services.runtime.ready import write_ready
 from services.runtime.settings import load
-from services.settlement.app import Works, make_app, quieten_celery
+from services.settlement.app import HARD_LIMIT_S, Works, make_app, quieten_celery
 from services.settlement.attempts import Attempts
 from services.settlement.broker import connect_broker
 from services.settlement.drain import Drain
+from services.settlement.hearing import Hearing
 from services.settlement.letters import LetterWriter
 from services.settlement.mails import Mails
 from services.settlement.peers import connect_peers
@@ -88,6 +90,8 @@ def _work(app: Celery, settings: WorkerSettings, metrics_port: int) -> int:
 
     # Celery keeps weak references to receivers: these live as long as this call.
     def on_ready(**_: Any) -> None:
+        hearing.heard()
+        Thread(target=hearing.run, name="hearing", daemon=True).start()
         write_ready(settings.ready_file, settings.service, metrics=metrics_port)
         logger.info("started", metrics=metrics_port)
 
@@ -106,6 +110,19 @@ def _work(app: Celery, settings: WorkerSettings, metrics_port: int) -> int:
     def leave_logging_alone(**_: Any) -> None:
         """Being connected is enough: `logs.configure` has done it."""
 
+    def end() -> None:
+        if not stopping:
+            _kill_children(worker)
+            os._exit(1)
+
+    hearing = Hearing(
+        PerChild(lambda: connect_broker(settings.broker_url.get_secret_value())),
+        sorted(set(QUEUES.values())),
+        busy_s=HARD_LIMIT_S,
+        busy=lambda: bool(state.reserved_requests),
+        end=end,
+    )
+    signals.task_received.connect(hearing.heard)
     signals.setup_logging.connect(leave_logging_alone)
     signals.worker_ready.connect(on_ready)
     signals.worker_shutting_down.connect(on_stopping)
