@@ -107,6 +107,15 @@ def check_top_up(table: Table, behind: int, amount: int, *, short: bool = False)
         )
 
 
+def check_total(table: Table, amount: int) -> None:
+    """Raises FailedPrecondition (TABLE_CHIPS_MAX) where one player could win more than is an
+    amount of money.
+    """
+    chips = sum(stack for _, _, stack in table.money()) + sum(held for _, _, held in table.held())
+    if chips + amount > UNITS_MAX:
+        raise FailedPrecondition("TABLE_CHIPS_MAX", f"a table has at most {UNITS_MAX} of chips")
+
+
 def remember_leaving(table: Table, seat: Seat, now_ms: int, rejoin_ms: int) -> None:
     """He left; with more than the least buy-in he has to bring that back for a time."""
     blob = table.blob

@@ -314,6 +314,7 @@ def _check(table: Table, sitter: Sitter, now_ms: int) -> None:
         raise FailedPrecondition("TABLE_FULL", "every seat is taken")
     if sitter.number is not None and sitter.number not in free:
         raise FailedPrecondition("SEAT_TAKEN", f"seat {sitter.number} is taken")
+    buy_ins.check_total(table, sitter.buy_in)
     reservations.check_room(table, sitter.player_id)
 
 

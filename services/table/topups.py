@@ -148,4 +148,5 @@ def _check(table: Table, top_up: TopUp) -> None:
         )
     in_hand = table.in_hand(number)
     buy_ins.check_top_up(table, table.behind(number), top_up.amount, short=in_hand)
+    buy_ins.check_total(table, top_up.amount)
     reservations.check_room(table, top_up.player_id)

@@ -4,6 +4,7 @@ import grpc
 import pytest
 from doorcard.wallet.v1 import wallet_pb2
 
+from services.game.rulebook import UNITS_MAX
 from services.game.wants import ActionKind
 from services.runtime.errors import (
     AlreadyExists,
@@ -14,7 +15,7 @@ from services.runtime.errors import (
 from services.table import hands, money, standing
 from services.table.mailbox import TICKS
 from services.table.state import BrokenConservation, SeatStatus, Table, money_of
-from tests.unit.table.rooms import FakeRoom
+from tests.unit.table.rooms import FakeRoom, bold
 from tests.unit.table.test_buy_ins_and_cash_outs import entries
 
 PENDING = wallet_pb2.RESERVATION_STATE_PENDING
@@ -376,3 +377,22 @@ async def test_a_table_that_closes_pays_out_what_came_in_with_its_last_hand() ->
     paid = sum(entry.ledger.cash_out.amount for entry in room.store.outbox)
     rake = sum(entry.ledger.hand.rake for entry in room.store.outbox)
     assert paid + rake == 2 * room.table.stake.buy_in_min + 1000
+
+
+async def test_no_table_has_more_chips_than_is_an_amount_of_money() -> None:
+    room = FakeRoom(seed=3)
+    await room.create(rulebook="triopoker", stake_name="5/10")
+    least = room.table.stake.buy_in_min
+    await room.take_seat("anna", buy_in=UNITS_MAX - 3 * least)
+    await room.seat("ben", buy_in=least)
+    assert (await refusal(room, "ben", 2 * least + 1)).reason == "TABLE_CHIPS_MAX"
+    await room.start_hand()
+    # What waits for the next deal counts, and what lies in the pots.
+    await room.top_up("anna", least)
+    assert (await refusal(room, "ben", least + 1)).reason == "TABLE_CHIPS_MAX"
+    with pytest.raises(FailedPrecondition) as caught:
+        await room.take_seat("carla", buy_in=least + 1)
+    assert caught.value.reason == "TABLE_CHIPS_MAX"
+    await room.take_seat("carla", buy_in=least)
+    await room.play_out(bold)
+    assert sum(seat.stack for seat in room.table.blob.seats.values()) == UNITS_MAX
