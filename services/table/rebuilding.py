@@ -105,6 +105,6 @@ def _leaves(seat: Seat) -> bool:
 def _restack(seat: Seat, posted: Posted) -> None:
     seat.stack = seat.brought = posted.escrow.get(seat.sitting_id, 0)
     # What he did in the void hand is not remembered: repeated, it finds no such hand.
-    seat.recent = []
+    seat.recent = b""
     if seat.held is not None and text_of(seat.held.reservation) not in posted.pending:
         seat.held = None

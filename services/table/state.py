@@ -27,6 +27,8 @@ EPOCH_MASK: Final = (1 << 32) - 1
 """The part of a version that counts within an epoch of its shard."""
 RECENT_MAX: Final = 8
 """Accepted requests that are remembered of each player."""
+LOW_BYTES: Final = 4
+RECENT_BYTES: Final = 8 + LOW_BYTES
 
 
 class TableStatus(IntEnum):
@@ -123,8 +125,10 @@ class Seat(msgspec.Struct, array_like=True):
     status: SeatStatus
     connection: str = ""
     """Id of the replica that has a `Play` stream of his; empty for none."""
-    recent: list[tuple[bytes, int]] = []
-    """(`digest` of an accepted request, low half of the version that took it), oldest first."""
+    recent: bytes | list[tuple[bytes, int]] = b""
+    """His last accepted requests, oldest first: of each its `digest` and, in four bytes, the low
+    half of the version that took it. A list of both in blobs of earlier releases.
+    """
     asked: bytes = b""
     """`digest` of the TakeSeat that took it."""
     held: Held | None = None
@@ -156,14 +160,26 @@ class Seat(msgspec.Struct, array_like=True):
 
         version: the table's now. Raises AlreadyExists (ID_REUSED).
         """
-        for known, low in self.recent:
-            if is_repeat(known, request):
+        accepted = self._accepted
+        if request[:6] not in accepted:
+            return 0
+        for at in range(0, len(accepted), RECENT_BYTES):
+            low_at = at + RECENT_BYTES - LOW_BYTES
+            if is_repeat(accepted[at:low_at], request):
+                low = int.from_bytes(accepted[low_at : at + RECENT_BYTES])
                 return version & ~EPOCH_MASK | low
         return 0
 
     def remember(self, request: bytes, version: int) -> None:
         """The request is taken by this version."""
-        self.recent = [*self.recent[1 - RECENT_MAX :], (request, version & EPOCH_MASK)]
+        low = (version & EPOCH_MASK).to_bytes(LOW_BYTES)
+        self.recent = (self._accepted + request + low)[-RECENT_MAX * RECENT_BYTES :]
+
+    @property
+    def _accepted(self) -> bytes:
+        if isinstance(self.recent, bytes):
+            return self.recent
+        return b"".join(known + low.to_bytes(LOW_BYTES) for known, low in self.recent)
 
 
 class Deck(msgspec.Struct, array_like=True):

@@ -17,7 +17,7 @@ from services.runtime.errors import (
 )
 from services.runtime.ids import uuid7
 from services.table.hands import HANDS, Order
-from services.table.state import EPOCH_MASK
+from services.table.state import EPOCH_MASK, RECENT_BYTES
 from services.table.tables import CONFLICTS
 from tests.unit.table.rooms import FakeRoom, passive
 
@@ -82,7 +82,7 @@ async def test_only_the_last_eight_requests_are_remembered_and_older_ones_are_st
     with pytest.raises(FailedPrecondition) as caught:
         await room.tables.act(room.table_id, of_anna[0][0], monotonic_s())
     assert caught.value.reason == "STALE_TURN"
-    assert all(len(seat.recent) <= 8 for seat in room.table.blob.seats.values())
+    assert all(len(seat.recent) <= 8 * RECENT_BYTES for seat in room.table.blob.seats.values())
 
 
 async def test_a_second_click_does_not_land_on_the_next_decision() -> None:
@@ -227,7 +227,9 @@ async def test_the_version_in_memory_of_requests_is_the_one_of_the_commit() -> N
     version = await room.act()
     number = room.table.seat_of(player)
     assert number is not None
-    assert room.table.blob.seats[number].recent[-1][1] == version & EPOCH_MASK
+    recent = room.table.blob.seats[number].recent
+    assert isinstance(recent, bytes)
+    assert int.from_bytes(recent[-4:]) == version & EPOCH_MASK
 
 
 async def test_a_hand_whose_last_action_was_made_anew_is_counted_once() -> None:

@@ -4,13 +4,16 @@ import msgspec
 import pytest
 
 from services.game.events import EventKind
-from services.runtime.errors import Internal
+from services.runtime.errors import AlreadyExists, Internal
 from services.table.state import (
     SCHEMA,
     BrokenConservation,
     NewerSchema,
+    Seat,
+    SeatStatus,
     Table,
     decode,
+    digest,
     money_of,
 )
 from services.table.stored import Stored
@@ -56,6 +59,24 @@ async def test_the_blob_of_a_table_in_play_is_at_most_two_kilobytes() -> None:
         await room.start_hand()
     print(f"largest blob: {largest} bytes")
     assert largest <= 2048
+
+
+async def test_requests_remembered_by_an_earlier_release_are_still_known() -> None:
+    seat = Seat("anna", "Anna", b"", b"", 200, 200, SeatStatus.PLAYING)
+    first, second, third = (digest(f"request-{number}", number) for number in range(3))
+    seat.remember(first, (7 << 32) + 41)
+    seat.remember(second, (7 << 32) + 42)
+    packed = seat.recent
+    seat.recent = [(first, 41), (second, 42)]
+    old = msgspec.msgpack.decode(msgspec.msgpack.encode(seat), type=Seat)
+    assert old.taken_at(second, (7 << 32) + 50) == (7 << 32) + 42
+    assert old.taken_at(third, (7 << 32) + 50) == 0
+    with pytest.raises(AlreadyExists):
+        old.taken_at(digest("request-0", "something else"), (7 << 32) + 50)
+    old.remember(third, (7 << 32) + 43)
+    assert isinstance(old.recent, bytes)
+    assert isinstance(packed, bytes)
+    assert old.recent[: len(packed)] == packed
 
 
 async def test_a_blob_of_a_newer_service_is_not_touched() -> None:
