@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import grpc
 from doorcard.game.v1 import game_pb2
-from doorcard.table.v1 import internal_pb2, internal_pb2_grpc, table_pb2, table_pb2_grpc
+from doorcard.table.v1 import admin_pb2, admin_pb2_grpc, table_pb2, table_pb2_grpc
 from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 
 from services.game.cards import card_name
@@ -27,6 +27,7 @@ Kind = game_pb2.ActionKind
 Answer = TypeVar("Answer")
 
 CURRENCY: Final = "XTS"
+WHY: Final = "a recorded hand begins when all have sat down"
 PATIENCE_S: Final = 60.0
 """Longest wait for a table to go on."""
 ACTION_MS: Final = 300_000
@@ -154,7 +155,7 @@ class _RecordedTable:
         self._access = access
         self._tokens = tokens
         self._tables = [table_pb2_grpc.TableServiceStub(channel) for channel in access.tables]
-        self._internal = internal_pb2_grpc.TableInternalServiceStub(access.tables[0])
+        self._admin = admin_pb2_grpc.TableAdminServiceStub(access.tables[0])
         self._table_id = ""
         self._chairs: dict[int, _Chair] = {}
         self._changed = asyncio.Condition()
@@ -210,8 +211,10 @@ class _RecordedTable:
 
     async def deal(self) -> None:
         """Let the hand begin. Raises AgainError."""
-        resume = internal_pb2.ResumeTableRequest(request_id=str(uuid4()), table_id=self._table_id)
-        await self._ask(self._internal.ResumeTable, resume)
+        resume = admin_pb2.TableAdminServiceResumeTableRequest(
+            request_id=str(uuid4()), table_id=self._table_id, reason=WHY
+        )
+        await self._ask(self._admin.ResumeTable, resume)
         chair, count = self._any_chair, len(self._chairs)
         await self._until(lambda: len(_up_cards(chair)) >= count)
         doors = [card_name(card) for card in self._staging.deck[2 * count : 3 * count]]
@@ -296,8 +299,10 @@ class _RecordedTable:
             raise self._failed
 
     async def _pause(self) -> None:
-        pause = internal_pb2.PauseTableRequest(request_id=str(uuid4()), table_id=self._table_id)
-        await self._ask(self._internal.PauseTable, pause)
+        pause = admin_pb2.TableAdminServicePauseTableRequest(
+            request_id=str(uuid4()), table_id=self._table_id, reason=WHY
+        )
+        await self._ask(self._admin.PauseTable, pause)
 
     async def _ask(self, method: Callable[..., Awaitable[Answer]], request: object) -> Answer:
         return await insist(method, request, self._access.operator_token)

@@ -29,7 +29,6 @@ _PLAYERS: Final = frozenset({Role.PLAYER, Role.SERVICE})
 """A player for himself, or a gateway for players that its `act_for` covers (`acting_player`)."""
 _SERVICES: Final = frozenset({Role.SERVICE})
 _OPERATORS: Final = frozenset({Role.OPERATOR})
-_STAFF: Final = frozenset({Role.OPERATOR, Role.SERVICE})
 _OVERSIGHT: Final = frozenset({Role.OPERATOR, Role.SERVICE, Role.AUDITOR})
 _AUDIT: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _CASHIERS: Final = frozenset({Role.OPERATOR, Role.CASHIER})
@@ -87,8 +86,7 @@ METHOD_ROLES: Final[dict[str, frozenset[Role]]] = {
     "/doorcard.table.v1.TableInternalService/TrimOutbox": _SERVICES,
     "/doorcard.table.v1.TableInternalService/InspectMoney": _OVERSIGHT,
     "/doorcard.table.v1.TableInternalService/ResolveReservation": _SERVICES,
-    "/doorcard.table.v1.TableInternalService/PauseTable": _STAFF,
-    "/doorcard.table.v1.TableInternalService/ResumeTable": _STAFF,
+    "/doorcard.table.v1.TableInternalService/PauseTable": _SERVICES,
     "/doorcard.wallet.v1.WalletService/Deposit": _CASHIERS,
     "/doorcard.wallet.v1.WalletService/Withdraw": _CASHIERS,
     "/doorcard.wallet.v1.WalletService/AdjustBalance": _OPERATORS,

@@ -38,9 +38,6 @@ class Operators(Protocol):
     async def pause(self, table_id: str, by: Instruction) -> int:
         """Version of the commit."""
 
-    async def resume(self, table_id: str, by: Instruction) -> int:
-        """Version of the commit."""
-
 
 class TableInternalServer(internal_pb2_grpc.TableInternalServiceServicer):
     """Outboxes, money and pauses, for the room itself. money_of: the money in a stored blob."""
@@ -117,13 +114,6 @@ class TableInternalServer(internal_pb2_grpc.TableInternalServiceServicer):
         by = audit.instruction("pause_table", request.request_id, request.reason)
         version = await self._operators.pause(check_uuid(request.table_id, "table_id"), by)
         return internal_pb2.PauseTableResponse(version=version)
-
-    async def ResumeTable(  # noqa: N802
-        self, request: internal_pb2.ResumeTableRequest, _context: "Context"
-    ) -> internal_pb2.ResumeTableResponse:
-        by = audit.instruction("resume_table", request.request_id)
-        version = await self._operators.resume(check_uuid(request.table_id, "table_id"), by)
-        return internal_pb2.ResumeTableResponse(version=version)
 
     def _check_shard(self, shard: int) -> None:
         if not 0 <= shard < self._store.shards:

@@ -22,7 +22,13 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import grpc
-from doorcard.table.v1 import internal_pb2, internal_pb2_grpc, table_pb2, table_pb2_grpc
+from doorcard.table.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    internal_pb2_grpc,
+    table_pb2,
+    table_pb2_grpc,
+)
 from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 
 from services.local.keys import RoomKeys
@@ -180,6 +186,7 @@ class Client:
         self._channels = [connect(address, settings) for address in places.tables]
         self._wallet = connect(places.services["wallet"], settings)
         self.tables: Final = [table_pb2_grpc.TableServiceStub(each) for each in self._channels]
+        self.admin: Final = admin_pb2_grpc.TableAdminServiceStub(self._channels[0])
         self.internal: Final = internal_pb2_grpc.TableInternalServiceStub(self._channels[0])
         self.wallet: Final = wallet_pb2_grpc.WalletServiceStub(self._wallet)
 
@@ -233,8 +240,10 @@ class Client:
         self, table_id: str, players: Iterable[str], currency: str = "XTS"
     ) -> dict[str, int]:
         """Seats them from seat 0 on, with 200 each, and only then lets the first hand begin."""
-        pause = internal_pb2.PauseTableRequest(request_id=str(uuid4()), table_id=table_id)
-        await self.ask(self.internal.PauseTable, pause, self.operator)
+        pause = admin_pb2.TableAdminServicePauseTableRequest(
+            request_id=str(uuid4()), table_id=table_id, reason="all sit down first"
+        )
+        await self.ask(self.admin.PauseTable, pause, self.operator)
         taken = {}
         for seat, player in enumerate(players):
             await self.deposit(player, currency=currency)
@@ -243,8 +252,10 @@ class Client:
             )
             answer = await self.ask(self.tables[0].TakeSeat, request, self.bearer(player))
             taken[player] = answer.seat
-        resume = internal_pb2.ResumeTableRequest(request_id=str(uuid4()), table_id=table_id)
-        await self.ask(self.internal.ResumeTable, resume, self.operator)
+        resume = admin_pb2.TableAdminServiceResumeTableRequest(
+            request_id=str(uuid4()), table_id=table_id
+        )
+        await self.ask(self.admin.ResumeTable, resume, self.operator)
         return taken
 
     async def view(self, table_id: str, viewer: str = "", at: int = 0) -> table_pb2.TableView:

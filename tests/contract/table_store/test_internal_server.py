@@ -42,10 +42,6 @@ class Tables:
         self.asked.append((table_id, by.operator, by.request_id, by.reason))
         return 7
 
-    async def resume(self, table_id: str, by: Instruction) -> int:
-        self.asked.append((table_id, by.operator, by.request_id))
-        return 8
-
 
 def money_of(blob: bytes) -> TableMoney:
     """The blob is a number: the stack of its only player, who has one more chip held."""
@@ -259,9 +255,7 @@ async def test_money_is_that_of_every_table_and_of_entries_after_the_applied_one
         assert [(each.seq, each.entry_id) for each in money.entries] == [(2, "e2"), (3, "e3")]
 
 
-async def test_reservations_pauses_and_resumes_reach_the_table(
-    room: Room, open_store: OpenStore
-) -> None:
+async def test_reservations_and_pauses_reach_the_table(room: Room, open_store: OpenStore) -> None:
     tables = Tables()
     async with open_store() as store, stub_on(room, store, tables) as stub:
         resolved = await stub.ResolveReservation(
@@ -270,12 +264,10 @@ async def test_reservations_pauses_and_resumes_reach_the_table(
         paused = await stub.PauseTable(
             pb.PauseTableRequest(table_id=TABLE.upper(), request_id="r1", reason="why")
         )
-        resumed = await stub.ResumeTable(pb.ResumeTableRequest(table_id=TABLE, request_id="r2"))
-        assert (resolved.seated, paused.version, resumed.version) == (True, 7, 8)
+        assert (resolved.seated, paused.version) == (True, 7)
         assert tables.asked == [
             (TABLE, TABLE, TABLE),
             (TABLE, "settlement", "r1", "why"),
-            (TABLE, "settlement", "r2"),
         ]
 
 
@@ -288,7 +280,7 @@ async def test_rubbish_is_refused_with_the_field_named(room: Room, open_store: O
             (stub.TrimOutbox(pb.TrimOutboxRequest(shard=0, applied_seq=-1)), "applied_seq"),
             (stub.InspectMoney(pb.InspectMoneyRequest(shard=-1)), "shard"),
             (stub.PauseTable(pb.PauseTableRequest(table_id="x", request_id="r")), "table_id"),
-            (stub.ResumeTable(pb.ResumeTableRequest(table_id=TABLE)), "request_id"),
+            (stub.PauseTable(pb.PauseTableRequest(table_id=TABLE)), "request_id"),
         ):
             error = await refused(call)
             assert error.violations[0][0] == field

@@ -77,3 +77,9 @@ def test_services_put_no_money_in_and_correct_nothing() -> None:
     ):
         assert Role.SERVICE not in METHOD_ROLES[wallet + name]
         assert Role.PLAYER not in METHOD_ROLES[wallet + name]
+
+
+def test_operators_pause_with_their_own_service_which_asks_for_a_reason() -> None:
+    internal = "/doorcard.table.v1.TableInternalService/"
+    assert METHOD_ROLES[f"{internal}PauseTable"] == {Role.SERVICE}
+    assert f"{internal}ResumeTable" not in METHOD_ROLES
