@@ -144,7 +144,7 @@ class LobbyServer:
                 buy_ins.check(table, player_id, buy_in, self._store.now_ms(place.shard))
         except DoorcardError:
             return None
-        free = waiting.free(table, player_id)
+        free = waiting.open_to(table, player_id)
         if not free or table.seat_of(player_id) is not None:
             return None
         return table_pb2.FoundSeat(table=views.summary(table), free_seats=free)

@@ -76,7 +76,7 @@ async def take(draft: Draft, sitter: Sitter) -> int | DoorcardError:
     if error is not None:
         reservations.refuse(draft, sitter.reservation, player_digest(sitter.player_id))
         return error
-    free = waiting.free(table, sitter.player_id)
+    free = waiting.open_to(table, sitter.player_id)
     number = sitter.number if sitter.number is not None else free[0]
     blob.seats[number] = Seat(
         player_id=sitter.player_id,
@@ -309,7 +309,7 @@ def _check(table: Table, sitter: Sitter, now_ms: int) -> None:
         raise InvalidArgument.of_field("seat", f"the table has {blob.config.seats} seats")
     if table.seat_of(sitter.player_id) is not None:
         raise FailedPrecondition("ALREADY_SEATED", "he has a seat at this table")
-    free = waiting.free(table, sitter.player_id)
+    free = waiting.open_to(table, sitter.player_id)
     if not free:
         raise FailedPrecondition("TABLE_FULL", "every seat is taken")
     if sitter.number is not None and sitter.number not in free:

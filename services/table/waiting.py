@@ -27,7 +27,7 @@ async def join(draft: Draft, player_id: str, name: str) -> int:
         check_cash(table)
         if table.seat_of(player_id) is not None:
             raise FailedPrecondition("ALREADY_SEATED", "he has a seat at this table")
-        if free(table):
+        if open_to(table, player_id):
             raise FailedPrecondition("SEAT_FREE", "there is a free seat; take it")
         if len(in_line(table)) >= WAITING_MAX:
             raise ResourceExhausted(
@@ -114,12 +114,12 @@ def keep(draft: Draft, player_id: str, name: str, brings: int, until_ms: int) ->
             raise FailedPrecondition("ALREADY_SEATED", "he has a seat at that table")
         if brings > ANYTHING:
             buy_ins.check_rejoin(table, player_id, brings, draft.now_ms)
-        seats = free(table)
+        seats = open_to(table, player_id)
         if not seats:
             raise FailedPrecondition("TABLE_FULL", "every seat is taken, or kept for somebody")
-        # Who waits here has an offer if there is a free seat at all.
         kept = Waiter(player_id, name, seats[0])
-        blob.waiting.append(kept)
+        # He may be the first in line here.
+        blob.waiting = [*(each for each in blob.waiting if each.player_id != player_id), kept]
         draft.lobby = True
     kept.brings, kept.until_ms = brings, until_ms
     _tell_offer(draft, kept)
@@ -159,7 +159,7 @@ def check_cash(table: Table) -> None:
 
 
 def free(table: Table, player_id: str = "") -> list[int]:
-    """Seats that a player may take, the one that is kept for him first."""
+    """Seats that are free or kept for the player, the latter first."""
     agreed = table.blob.config.format
     if agreed is not None and len(table.blob.seats) >= agreed.players:
         return []
@@ -167,6 +167,17 @@ def free(table: Table, player_id: str = "") -> list[int]:
     empty = [number for number in range(table.blob.config.seats) if number not in table.blob.seats]
     his = [number for number in empty if kept.get(number, player_id) == player_id]
     return sorted(his, key=lambda number: number not in kept)
+
+
+def open_to(table: Table, player_id: str) -> list[int]:
+    """Seats that a player may take now, the one that is kept for him first: not those that will be
+    offered to who waits before him, which is done with the next tick where it could not be at once.
+    """
+    found = free(table, player_id)
+    if not found or offer_of(table, player_id) is not None:
+        return found
+    line = [each.player_id for each in in_line(table)]
+    return found[line.index(player_id) if player_id in line else len(line) :]
 
 
 def in_line(table: Table) -> list[Waiter]:

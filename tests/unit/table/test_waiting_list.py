@@ -1,9 +1,12 @@
 """Who waits for a seat, is offered one for a while, and what nobody else can take meanwhile."""
 
+from functools import partial
+
 import pytest
 
 from services.runtime.errors import Code, DoorcardError
-from services.table import hands, standing
+from services.table import hands, standing, waiting
+from services.table.draft import Draft
 from services.table.mailbox import TICKS
 from services.table.state import TableStatus
 from services.table.times import STANDARD
@@ -214,3 +217,32 @@ async def test_a_seat_that_became_free_by_itself_is_offered_by_the_next_tick() -
     room.store.ms += 60_000
     await room.tables.tick(room.table_id)
     assert (await offer_to(room, "carla"))[0] == 1
+
+
+async def test_nobody_is_quicker_than_the_line_where_a_seat_is_not_yet_offered() -> None:
+    room = FakeRoom()
+    await room.create(seats=3, hand_pause_ms=60_000)
+    await room.seat("anna", "ben", "carla")
+    await room.tables.sit_out(room.table_id, "carla")
+    await room.start_hand()
+    await join(room, "dan")
+    await room.operators.rest(room.table_id, room.by("set_maintenance"))
+    await room.tables.leave(room.table_id, "carla")
+    await room.operators.resume(room.table_id, room.by("resume_table"))
+    assert await line(room) == ["dan"]
+    assert (await error_of(room.take_seat("eva"))).reason == "TABLE_FULL"
+    assert await join(room, "eva") == 2
+
+    async def keep(draft: Draft, player: str) -> int:
+        return waiting.keep(draft, player, player, 0, room.store.ms + 60_000)
+
+    for player in ("eva", "fritz"):
+        kept = room.tables.change(room.table_id, player, "keep", partial(keep, player=player))
+        assert (await error_of(kept)).reason == "TABLE_FULL"
+    # Who is next may come from another table too, and stands in one place.
+    await room.tables.change(room.table_id, "dan", "keep", partial(keep, player="dan"))
+    assert [(each.player_id, each.seat) for each in room.table.blob.waiting] == [
+        ("eva", -1),
+        ("dan", 2),
+    ]
+    assert (await room.take_seat("dan"))[0] == 2
