@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from prometheus_client import Gauge
 
 from services.runtime.errors import ResourceExhausted
-from services.runtime.logs import bound, rebind
+from services.runtime.logs import bind, bound, rebind
 from services.runtime.metrics import REGISTRY
 
 PER_PLAYER_MAX: Final = 4
@@ -81,13 +81,18 @@ class Mailboxes:
         await self._empty.wait()
 
     async def _empty_out(self, table_id: str, box: "_Mailbox") -> None:
+        fresh = True
         try:
             while box.waiting:
                 letter = box.waiting.popleft()
                 box.leave(letter.sender)
                 DEPTH.dec()
                 # Lines and calls of this turn belong to the call that asked for it.
-                rebind(letter.ids)
+                if fresh:
+                    bind(**letter.ids)
+                else:
+                    rebind(letter.ids)
+                fresh = False
                 await _run(letter.work, letter.future)
         finally:
             DEPTH.dec(len(box.waiting))
