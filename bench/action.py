@@ -10,20 +10,18 @@ limit stands in its place. Players throw dice by `SEED`; decks are the shuffler'
 
 import statistics
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from redis.asyncio import Redis
 
-from bench.row import Row, as_they_come, at_most, beside
+from bench.row import Row, as_they_come, at_most, beside, within
 from bench.stage.bare import BareTables
-from bench.stage.cpu import cpu_s
-from bench.stage.gateways import open_gateway_tables
 from bench.stage.pace import Pace
-from bench.stage.players import SEATS, Door, PlayedTable, hold_open, open_tables
-from bench.stage.processes import Room, Server, Stage
+from bench.stage.players import SEATS
+from bench.stage.playing import US, Played, Spent, playing, through_gateways
+from bench.stage.processes import Room, Stage
 from services.table.store import Store
 from services.table.sweep import Sweep
 from tests import valkey
@@ -31,24 +29,17 @@ from tests.contract.table_store.stores import store_on
 
 SEED: Final = 1909
 TABLES: Final = 50
-WARM_S: Final = 3.0
-"""Some hands, so that the tables do not keep step."""
-ROUND_S: Final = 2.0
 ROUNDS: Final = 5
 RATE_S: Final = 5.0
 UNLOADED: Final = 200
 BUSY_ROOM: Final = 15_000
 """Actions a second of the largest room ever counted."""
 CORES_MAX: Final = 6
-GATEWAYS: Final = 2
-GATEWAY_TABLES: Final = 200
-MANY_TABLES: Final = 1_000
 CONTENDED_TABLES: Final = 20
 SHORT_ROUNDS: Final = 3
 DUE: Final = 50_000
 SWEEP_SHARDS: Final = 8
 ADDED_AT_ONCE: Final = 5_000
-US: Final = 1_000_000
 MS: Final = 1_000
 
 ACTION_TIMES: Final = 1.1
@@ -57,7 +48,6 @@ P99_TIMES: Final = 5
 BLOB_BYTES_MAX: Final = 2048
 CONFLICT_TIMES: Final = 2.5
 SWEEP_US_MAX: Final = 25
-MANY_TIMES: Final = 1.2
 
 
 def rows() -> Iterator[Row]:
@@ -69,88 +59,13 @@ async def _measured() -> AsyncGenerator[Row]:
     async with Stage() as stage:
         room = await stage.room("small")
         async with (
-            _playing(stage, [room.first], TABLES) as played,
-            _through_gateways(stage, room.first) as through,
+            playing(stage, [room.first], TABLES, SEED) as played,
+            through_gateways(stage, room.first, SEED) as through,
         ):
             async for row in _streams(stage, room, played, through):
                 yield row
-            yield await _many_tables(stage, room, played)
         yield await _conflicts(stage, room)
     yield await _sweep()
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """Tables that are played by their pace."""
-
-    pace: Pace
-    tables: list[PlayedTable]
-
-
-@asynccontextmanager
-async def _playing(
-    stage: Stage, servers: Sequence[Server], tables: int, *, held: int = 0
-) -> AsyncGenerator[Played]:
-    """Tables of six that have played for a while, and `held` more that are open."""
-    doors = [Door(server.address, stage.keys.signer) for server in servers]
-    pace = Pace()
-    opened = await open_tables(pace, doors, tables, SEED)
-    try:
-        await hold_open(doors[0], held)
-        await pace.flat_out(WARM_S)
-        yield Played(pace, opened)
-    finally:
-        for table in opened:
-            await table.close()
-        for door in doors:
-            await door.close()
-
-
-@asynccontextmanager
-async def _through_gateways(stage: Stage, server: Server) -> AsyncGenerator[Pace]:
-    """As `_playing`, with all players on the streams of gateways."""
-    door, pace = Door(server.address, stage.keys.signer), Pace()
-    gateways, _ = await open_gateway_tables(pace, door, GATEWAYS, GATEWAY_TABLES, SEED)
-    try:
-        await pace.flat_out(WARM_S)
-        yield pace
-    finally:
-        for gateway in gateways:
-            await gateway.close()
-        await door.close()
-
-
-@dataclass(slots=True)
-class Spent:
-    """What rounds of play took, one item a round."""
-
-    cpu_s: list[float] = field(default_factory=list)
-    """Of one action."""
-    per_s: list[float] = field(default_factory=list)
-    """Actions."""
-
-    async def round(self, pace: Pace, servers: Sequence[Server]) -> None:
-        """Everybody acts as soon as he can."""
-        pids = [server.pid for server in servers]
-        began_s, before_s = time.perf_counter(), cpu_s(pids)
-        actions = await pace.flat_out(ROUND_S)
-        self.cpu_s.append((cpu_s(pids) - before_s) / actions)
-        self.per_s.append(actions / (time.perf_counter() - began_s))
-
-    @property
-    def us(self) -> float:
-        """CPU microseconds of an action."""
-        return statistics.median(self.cpu_s) * US
-
-    @property
-    def rate(self) -> float:
-        """Actions a second."""
-        return statistics.median(self.per_s)
-
-    def times(self, floor: "Spent") -> float:
-        """CPU as a multiple of the floor's."""
-        pairs = zip(self.cpu_s, floor.cpu_s, strict=True)
-        return statistics.median(mine / other for mine, other in pairs)
 
 
 async def _streams(stage: Stage, room: Room, played: Played, through: Pace) -> AsyncGenerator[Row]:
@@ -185,7 +100,11 @@ async def _streams(stage: Stage, room: Room, played: Played, through: Pace) -> A
     yield at_most(
         "action_p99_at_half_rate", p99_ms, "ms", unloaded_ms, p99_ms / unloaded_ms, P99_TIMES
     )
-    yield _within("action_blob_bytes", largest, "bytes", BLOB_BYTES_MAX)
+    took_s = await through.at_rate(gateways.rate / 2, RATE_S)
+    through_ms = [statistics.quantiles(took_s, n=100)[at - 1] * MS for at in (50, 99)]
+    yield beside("action_p50_through_gateways_at_half_rate", through_ms[0], "ms", unloaded_ms)
+    yield beside("action_p99_through_gateways_at_half_rate", through_ms[1], "ms", unloaded_ms)
+    yield within("action_blob_bytes", largest, "bytes", BLOB_BYTES_MAX)
     cores, bare_cores = (BUSY_ROOM * spent.us / US for spent in (gateways, floor))
     row = beside("room_cores", cores, "cores", bare_cores)
     yield Row({**row, "budget": f"<= {CORES_MAX} cores", "ok": cores <= CORES_MAX})
@@ -223,18 +142,6 @@ async def _sizes(room: Room, played: Played) -> Sizes:
     )
 
 
-async def _many_tables(stage: Stage, room: Room, played: Played) -> Row:
-    """The same tables in a room that has many more open, each with a hand in progress."""
-    large = await stage.room("large")
-    few, many = Spent(), Spent()
-    held = MANY_TABLES - TABLES
-    async with _playing(stage, [large.first], TABLES, held=held) as beside_many:
-        for _ in range(SHORT_ROUNDS):
-            await few.round(played.pace, [room.first])
-            await many.round(beside_many.pace, [large.first])
-    return at_most("room_cost_tables", many.us, "us CPU", few.us, many.times(few), MANY_TIMES)
-
-
 async def _conflicts(stage: Stage, room: Room) -> Row:
     """Players of one table at two replicas in turn, so that each finds the table changed by the
     other, against tables at one of them; the CPU of both replicas.
@@ -242,8 +149,8 @@ async def _conflicts(stage: Stage, room: Room) -> Row:
     both = [room.first, await stage.second_replica(room)]
     contended, alone = Spent(), Spent()
     async with (
-        _playing(stage, both, CONTENDED_TABLES) as at_both,
-        _playing(stage, both[:1], CONTENDED_TABLES) as at_one,
+        playing(stage, both, CONTENDED_TABLES, SEED) as at_both,
+        playing(stage, both[:1], CONTENDED_TABLES, SEED) as at_one,
     ):
         for _ in range(SHORT_ROUNDS):
             await contended.round(at_both.pace, both)
@@ -275,7 +182,7 @@ async def _sweep() -> Row:
                     await sweep.once()
                 await sweep.stop()
                 took_us.append((time.process_time() - began_s) / ticked * US)
-    return _within("action_sweep_us", statistics.median(took_us), "us CPU", SWEEP_US_MAX)
+    return within("action_sweep_us", statistics.median(took_us), "us CPU", SWEEP_US_MAX)
 
 
 def _make_due(server: valkey.Valkey, store: Store) -> None:
@@ -287,8 +194,3 @@ def _make_due(server: valkey.Valkey, store: Store) -> None:
                 table_id = f"due-{number}"
                 pipeline.zadd(f"{{t{store.shard_of(table_id)}}}:deadlines", {table_id: number})
             pipeline.execute()
-
-
-def _within(name: str, value: float, unit: str, limit: float) -> Row:
-    """A figure that is measured against its limit."""
-    return at_most(name, value, unit, limit, value / limit, 1)

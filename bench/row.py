@@ -50,6 +50,11 @@ def at_most(name: str, value: float, unit: str, floor: float, ratio: float, time
     )
 
 
+def within(name: str, value: float, unit: str, limit: float) -> Row:
+    """A figure that is measured against its limit."""
+    return at_most(name, value, unit, limit, value / limit, 1)
+
+
 def beside(name: str, value: float, unit: str, floor: float) -> Row:
     """A figure without a budget, beside what it may be compared with."""
     return Row(

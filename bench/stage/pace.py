@@ -74,11 +74,12 @@ class Pace:
         while sent < wanted:
             now_s = time.perf_counter()
             while sent < min(wanted, (now_s - began_s) * per_s):
+                due_s = began_s + sent / per_s
                 sent += 1
                 if self._ready:
-                    self._send(self._ready.popleft(), now_s)
+                    self._send(self._ready.popleft(), due_s)
                 else:
-                    self._owed.append(now_s)
+                    self._owed.append(due_s)
             await asyncio.sleep(0.001)
         await self._answers()
         return self._latencies_s

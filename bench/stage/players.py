@@ -228,10 +228,24 @@ async def hold_open(door: Door, count: int) -> None:
         door.held.append(asyncio.create_task(_read_on(call)))
 
 
+async def hold_streams(door: Door, table_ids: Sequence[str], count: int) -> None:
+    """Streams of players who look on, each at one of the tables; returns when all have joined."""
+
+    async def join(number: int) -> None:
+        call = door.play(f"idle-{number}")
+        table_id = table_ids[number % len(table_ids)]
+        await call.write(message_of(table_id, "join", join=table_pb2.JoinTable()))
+        await call.read()
+        door.held.append(asyncio.create_task(_read_on(call)))
+
+    for start in range(0, count, WATCHED_AT_ONCE):
+        await asyncio.gather(*map(join, range(start, min(count, start + WATCHED_AT_ONCE))))
+
+
 async def _hold_one_open(door: Door) -> str:
     table_id = await door.create(2)
-    for player_id in ("thinker-1", "thinker-2"):
-        await door.sit(table_id, player_id)
+    for number in range(2):
+        await door.sit(table_id, f"{table_id[:8]}-thinker-{number}")
     return table_id
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from services.local.embedded import valkey_program, valkey_url
 from services.local.keys import RoomKeys
+from services.local.load.run import UNLIMITED
 from services.local.ports import HeldPorts
 from services.local.supervisor import Program, Supervisor, by_file
 from services.runtime.ready import read_ready
@@ -69,12 +70,14 @@ class Stage:
     ) -> None:
         await self._stack.aclose()
 
-    async def room(self, name: str) -> Room:
-        """A room of its own, without tables."""
+    async def room(self, name: str, *, appendfsync: str = "always") -> Room:
+        """A room of its own, without tables. appendfsync: of its Valkey."""
         port = self._ports.for_database()
         password = self.keys.password(name)
         valkey = f"valkey-{name}"
-        await self._supervisor.start(valkey_program(valkey, self._folder / valkey, port, password))
+        await self._supervisor.start(
+            valkey_program(valkey, self._folder / valkey, port, password, appendfsync=appendfsync)
+        )
         url = valkey_url(port, password)
         wallet = await self._start(f"wallet-{name}", "bench.stage.wallet", {"SERVICE": "wallet"})
         first = await self._replica(f"table-{name}", url, wallet, {})
@@ -111,6 +114,7 @@ class Stage:
                 "SHARDS": str(SHARDS),
                 # No ledger drains this room.
                 "UNDRAINED_MAX_MS": str(24 * 3600 * 1000),
+                **UNLIMITED,
                 **more,
             },
         )

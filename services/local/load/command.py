@@ -18,7 +18,7 @@ from services.local.announcer import Announcer
 from services.local.ledger_access import AsJson, refuse
 from services.local.load.figures import Latencies
 from services.local.load.report import Report
-from services.local.load.run import OPENING, PLAYING, Load, Places, Progress, Wish
+from services.local.load.run import OPENING, PLAYING, UNLIMITED, Load, Places, Progress, Wish
 from services.local.lock import HomeInUseError
 from services.local.room import Room, home_folder
 from services.local.supervisor import StartFailedError
@@ -26,10 +26,6 @@ from services.runtime.errors import DoorcardError
 
 INTERRUPTED: Final = 130
 LINE_EVERY_S: Final = 2.0
-UNLIMITED: Final = {
-    "TABLE_RATE_LIMITS": "seats.address=off, streams.address=off, calls.address=off"
-}
-"""All players of a load come from one address."""
 
 
 def load_command(

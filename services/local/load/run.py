@@ -42,6 +42,10 @@ LOOK_S: Final = 0.25
 FINISH_S: Final = 60.0
 DRAIN_S: Final = 300.0
 PLAYERS: Final = "load-"
+UNLIMITED: Final = {
+    "TABLE_RATE_LIMITS": "seats.address=off, streams.address=off, calls.address=off"
+}
+"""All players of a load come from one address."""
 OPENING: Final = "opening"
 PLAYING: Final = "playing"
 
