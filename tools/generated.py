@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from tools import (
     api_page,
     commands_page,
+    errors_page,
     fail_points_page,
     grafana,
     metrics_page,
@@ -23,6 +24,7 @@ def everything() -> Generated:
     return {
         ROOT / "docs/API.md": api_page.text(),
         ROOT / "docs/COMMANDS.md": commands_page.text(),
+        ROOT / "docs/ERRORS.md": errors_page.text(),
         ROOT / "docs/FAIL-POINTS.md": fail_points_page.text(),
         ROOT / "docs/METRICS.md": metrics_page.text(),
         ROOT / "docs/SETTINGS.md": settings_page.text(),

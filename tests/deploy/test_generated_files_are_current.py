@@ -1,6 +1,8 @@
 """What is generated from the code and committed is what the code would generate now."""
 
-from tools import metrics_page, settings_page
+import re
+
+from tools import errors_page, metrics_page, settings_page
 from tools.__main__ import stale
 from tools.generated import everything
 
@@ -44,3 +46,30 @@ def test_every_service_has_its_settings_on_the_page() -> None:
         "WalletSettings",
         "WorkerSettings",
     }
+
+
+def test_every_reason_of_an_error_is_a_word_and_says_what_to_do() -> None:
+    found = errors_page.reasons()
+    for each in found:
+        assert re.fullmatch(r"[A-Z]+(_[A-Z]+)*", each.reason), each
+        assert each.advice, each
+    assert {each.reason for each in found} >= errors_page.OWN_ADVICE.keys() | {
+        "ILLEGAL_ACTION",
+        "ILLEGAL_AMOUNT",
+        "INSUFFICIENT_FUNDS",
+        "POSITION_TWICE",
+        "SHARD_CLOSED",
+        "STORE_AWAY",
+    }
+
+
+def test_an_error_whose_reason_is_no_literal_is_made_where_its_reasons_are_found() -> None:
+    """A new way to make errors is added to `BY_WAY_OF`, or its reasons are not on the page."""
+    made = {
+        path.name
+        for package in errors_page.SPEAKERS
+        for path in (errors_page.SERVICES / package).rglob("*.py")
+        if errors_page.without_reason(path)
+    }
+    # The reason that payback gives is that of a parked entry, and an operator's business.
+    assert made == {"line.py", "payback.py", "requests.py", "server.py"}
