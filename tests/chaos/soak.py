@@ -106,17 +106,21 @@ class Soak:
             for each in range(1, GUESTS + 1)
         ]
         watching = asyncio.create_task(self._watch(time.monotonic()))
+        for task in players:
+            task.add_done_callback(self._ended)
         try:
             await self._hit(time.monotonic() + 60 * minutes)
             await self._go_home(players)
         finally:
             for task in (watching, *players):
                 task.cancel()
-            ended = await asyncio.gather(*players, return_exceptions=True)
-        for task, end in zip(players, ended, strict=True):
-            if isinstance(end, Exception):
-                self._found.differences.append(f"{task.get_name()}: {end!r}")
+            await asyncio.gather(*players, return_exceptions=True)
         self._count()
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._found.differences.append(f"{task.get_name()}: {error!r}"[:400])
+            self._console.print(self._found.differences[-1], highlight=False, soft_wrap=True)
 
     @property
     def held(self) -> dict[str, int]:
@@ -181,6 +185,8 @@ class Soak:
 
     async def _lost(self, number: int, table_id: str, error: DoorcardError) -> None:
         """It is gone with the tables' Redis; as an operator would, we make another."""
+        if error.reason not in self._found.begun_anew:
+            self._console.print(f"began anew: {error}", highlight=False, soft_wrap=True)
         self._found.begun_anew[error.reason] += 1
         if error.reason == "TABLE_UNKNOWN" and self._tables.get(number) == table_id:
             del self._tables[number]
@@ -189,16 +195,18 @@ class Soak:
     # Telling
 
     async def _watch(self, began_s: float) -> None:
-        moved_s = told_s = time.monotonic()
-        before: tuple[int, ...] = ()
+        told_s = time.monotonic()
+        moved: dict[str, tuple[int, float]] = {}
         while True:
             await asyncio.sleep(LOOK_S)
             self._count()
-            now_s, now = time.monotonic(), (self._found.actions, self._found.doubled)
-            if not self._over.is_set():
-                self._found.longest_stall_s = max(self._found.longest_stall_s, now_s - moved_s)
-            if now != before:
-                moved_s, before = now_s, now
+            now_s = time.monotonic()
+            for what in ("actions", "visits"):
+                figure = getattr(self._found, what)
+                before, since_s = moved.get(what, (-1, now_s))
+                if figure != before or self._over.is_set():
+                    moved[what] = figure, now_s
+                self._found.longest_stall_s = max(self._found.longest_stall_s, now_s - since_s)
             if now_s - told_s >= TELL_S:
                 told_s = now_s
                 self._console.print(
@@ -242,7 +250,7 @@ async def _compare(room: FaultyRoom, proof: Proof, held: dict[str, int], found: 
     except (AssertionError, DoorcardError) as error:
         found.differences.append(str(error).partition("\n")[0])
     epochs = await asyncio.to_thread(proof.epochs)
-    found.reopened = sum(epoch - 1 for epoch in epochs)
+    found.reopened = sum(epoch - 1 for epoch in epochs if epoch)
     for command in (("ledger", "reconcile", "--recount"), ("ledger", "verify")):
         status, said = await asyncio.to_thread(_command, room.home, *command)
         if status:
