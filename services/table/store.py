@@ -461,8 +461,8 @@ class Store:
                 case b"SHARD" if answer[1] in (b"closed", b"rebuilding"):
                     return ShardClosed(answer[2].decode())
                 case _:
-                    # Unopened, or a new epoch since we looked.
-                    del self._epochs[shard]
+                    # Unopened, or a new epoch since we looked. Others may have found that too.
+                    self._epochs.pop(shard, None)
         raise Unavailable(
             "SHARD_BUSY", "the shard is being opened", retry_after_ms=SHARD_RETRY_AFTER_MS
         )

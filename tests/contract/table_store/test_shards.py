@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import pytest
 from doorcard.wallet.v1 import wallet_pb2
@@ -55,6 +56,17 @@ async def test_the_first_commit_opens_a_new_shard(open_store: OpenStore) -> None
         await committed(store, change(None, b"one"))
         shard = await store.shard(store.shard_of(TABLE))
         assert (shard.state, shard.epoch, shard.last_seq) == (ShardState.OPEN, 1, 0)
+
+
+async def test_commits_at_once_on_a_shard_that_was_lost_all_open_it_anew(
+    open_store: OpenStore, server: valkey.Valkey
+) -> None:
+    async with open_store(shards=1) as store:
+        await committed(store, change(None, b"one"))
+        server.flush()
+        creations = [change(None, b"new", table_id=str(UUID(int=number))) for number in range(8)]
+        outcomes = await asyncio.gather(*map(store.commit, creations))
+        assert all(isinstance(each, Committed) for each in outcomes), outcomes
 
 
 async def test_replicas_that_open_a_shard_together_both_commit(
