@@ -22,8 +22,8 @@ from bench.stage.pace import Pace
 from bench.stage.players import SEATS
 from bench.stage.playing import US, Played, Spent, playing, through_gateways
 from bench.stage.processes import Room, Stage
-from services.table.store import Store
-from services.table.sweep import Sweep
+from services.table.store.store import Store
+from services.table.tables.sweep import Sweep
 from tests import valkey
 from tests.contract.table_store.stores import store_on
 

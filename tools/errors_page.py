@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from services.runtime.errors import DoorcardError
-from services.table.line import unavailable
+from services.table.store.line import unavailable
 
 SERVICES: Final = Path(__file__).parent.parent / "services"
 SPEAKERS: Final = {

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from services.runtime.listen import join_listen
 from services.runtime.sealing import SealKeys
 from services.runtime.settings import LOOPBACK, PORTS
-from services.table.cluster import ClusterUrl, is_cluster
+from services.table.store.cluster import ClusterUrl, is_cluster
 
 PYTHON_MIN: Final = (3, 11)
 DISK_MIN_BYTES: Final = 1024**3

@@ -24,34 +24,34 @@ from services.runtime.sealing import SealKeys
 from services.runtime.server import Step, main, run
 from services.runtime.settings import load
 from services.table import server as table_server
-from services.table.admin_server import SERVICE_NAME as ADMIN_NAME
-from services.table.admin_server import TableAdminServer
-from services.table.closed_tables import ClosedTables
-from services.table.creating import Creator
-from services.table.draft import Services
-from services.table.failover import Failovers
-from services.table.internal_server import TableInternalServer
+from services.table.draft.draft import Services
 from services.table.limits import Limits, rates_of
-from services.table.lobby import Lobby
-from services.table.lobby_server import LobbyServer
-from services.table.lobby_watching import LobbyWatching
-from services.table.moves import Moves
-from services.table.operators import Operators
-from services.table.outbox import Outbox
-from services.table.ownership import Ownership
-from services.table.remarks import ReopenedShards
-from services.table.reopening import Reopening
-from services.table.routing import Routing
-from services.table.seat_server import SeatServer
-from services.table.seating import Seating
+from services.table.lobby.closed_tables import ClosedTables
+from services.table.lobby.lobby import Lobby
+from services.table.lobby.lobby_server import LobbyServer
+from services.table.lobby.lobby_watching import LobbyWatching
+from services.table.operators.admin_server import SERVICE_NAME as ADMIN_NAME
+from services.table.operators.admin_server import TableAdminServer
+from services.table.operators.creating import Creator
+from services.table.operators.operators import Operators
+from services.table.operators.remarks import ReopenedShards
 from services.table.settings import TableSettings
-from services.table.shards import Shards
-from services.table.state import money_of
-from services.table.store import Store
-from services.table.store_gauges import StoreGauges
-from services.table.sweep import Sweep
-from services.table.tables import Tables
-from services.table.watchers import Watchers
+from services.table.shards.internal_server import TableInternalServer
+from services.table.shards.outbox import Outbox
+from services.table.shards.reopening import Reopening
+from services.table.shards.shards import Shards
+from services.table.state.state import money_of
+from services.table.store.failover import Failovers
+from services.table.store.store import Store
+from services.table.store.store_gauges import StoreGauges
+from services.table.streams.ownership import Ownership
+from services.table.streams.routing import Routing
+from services.table.streams.watchers import Watchers
+from services.table.tables.moves import Moves
+from services.table.tables.seat_server import SeatServer
+from services.table.tables.seating import Seating
+from services.table.tables.sweep import Sweep
+from services.table.tables.tables import Tables
 
 WALLET_AGAIN_S: Final = 5.0
 EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (asked for, not bound)

@@ -20,7 +20,7 @@ from services.runtime.interceptors import Knock
 from services.runtime.metrics import REGISTRY
 from services.runtime.origins import origin_of
 from services.runtime.roles import Role
-from services.table.buckets import Buckets, Kind, Limit, Rate, Scope
+from services.table.store.buckets import Buckets, Kind, Limit, Rate, Scope
 
 ASK_TIMEOUT_S: Final = 0.25
 PER_SECOND_MAX: Final = 1_000_000

@@ -14,19 +14,21 @@ from services.runtime.auth import acting_player, current_caller
 from services.runtime.errors import PermissionDenied
 from services.runtime.ids import check_uuid
 from services.runtime.roles import Role
-from services.table import audit, shown, views
-from services.table.creating import Creator
-from services.table.creation import new_table
-from services.table.draft import Wallet
-from services.table.lobby_server import UNARY as LOBBY_UNARY
-from services.table.lobby_server import LobbyServer
-from services.table.play_server import PlayServer, order_of, wish_of
-from services.table.routing import Routing
-from services.table.seat_server import UNARY as SEATS_UNARY
-from services.table.seat_server import SeatServer, named
-from services.table.store import Store
-from services.table.tables import Tables
-from services.table.watchers import Watchers
+from services.table.draft import audit
+from services.table.draft.draft import Wallet
+from services.table.hands import shown
+from services.table.lobby.lobby_server import UNARY as LOBBY_UNARY
+from services.table.lobby.lobby_server import LobbyServer
+from services.table.operators.creating import Creator
+from services.table.state import views
+from services.table.state.creation import new_table
+from services.table.store.store import Store
+from services.table.streams.play_server import PlayServer, order_of, wish_of
+from services.table.streams.routing import Routing
+from services.table.streams.watchers import Watchers
+from services.table.tables.seat_server import UNARY as SEATS_UNARY
+from services.table.tables.seat_server import SeatServer, named
+from services.table.tables.tables import Tables
 
 if TYPE_CHECKING:
     from grpc.aio import Server, ServicerContext

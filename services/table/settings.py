@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr, field_validator
 from services.runtime.listen import split_listen
 from services.runtime.settings import ServiceSettings
 from services.table.limits import rates_of
-from services.table.times import STANDARD, SeatTimes
+from services.table.state.times import STANDARD, SeatTimes
 
 
 class TableSettings(ServiceSettings):

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from services.table.stored import ShardState
+from services.table.store.stored import ShardState
 from tests.conftest import Room
 from tests.contract.conftest import postgres_cluster
 from tests.contract.reopening.conftest import ledger_template, ledger_url, start

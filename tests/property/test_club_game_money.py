@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 from services.game.ending import final_ranking, out_in_hand, payout
 from services.game.hand import Act
 from services.runtime.errors import FailedPrecondition
-from services.table.club_games import WORDS, How
-from services.table.state import TableStatus
-from services.table.times import STANDARD, SeatTimes
+from services.table.hands.club_games import WORDS, How
+from services.table.state.state import TableStatus
+from services.table.state.times import STANDARD, SeatTimes
 from tests.property.test_table_money import PLAYERS, Chaos, ShadowLedger
 from tests.unit.table.rooms import bold
 

@@ -11,8 +11,8 @@ from doorcard.table.v1 import table_pb2
 
 from services.game.hand import Act
 from services.runtime.errors import FailedPrecondition
-from services.table.state import Table
-from services.table.turn_times import GRACE_MS, OVERDUE_MS, RENEWALS_MAX, times_of
+from services.table.state.state import Table
+from services.table.state.turn_times import GRACE_MS, OVERDUE_MS, RENEWALS_MAX, times_of
 from tests.unit.table.rooms import FakeRoom
 
 PLAYERS = ("anna", "ben", "carla")

@@ -11,11 +11,11 @@ from doorcard.table.v1 import table_pb2
 from services.game.hand import Act
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import FailedPrecondition
-from services.table import shown
-from services.table.draft import Draft
-from services.table.options import CALL_ANY, CHECK, CHECK_OR_FOLD, Wish
-from services.table.views import PUBLIC
-from services.table.watchers import Watchers
+from services.table.draft.draft import Draft
+from services.table.hands import shown
+from services.table.hands.options import CALL_ANY, CHECK, CHECK_OR_FOLD, Wish
+from services.table.state.views import PUBLIC
+from services.table.streams.watchers import Watchers
 from tests.unit.table.rooms import FakeRoom, any_action
 from tests.unit.table.test_no_view_shows_a_hidden_card import (
     NAMES,

@@ -16,13 +16,13 @@ from structlog.testing import capture_logs
 from services.game.hand import Act
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError
-from services.table import buy_ins
-from services.table.hands import Order
-from services.table.moves import Moves
-from services.table.options import Wish
-from services.table.state import Table, TableStatus
-from services.table.store import Store
-from services.table.times import STANDARD, SeatTimes
+from services.table.hands.hands import Order
+from services.table.hands.options import Wish
+from services.table.state import buy_ins
+from services.table.state.state import Table, TableStatus
+from services.table.state.times import STANDARD, SeatTimes
+from services.table.store.store import Store
+from services.table.tables.moves import Moves
 from tests.unit.table.rooms import FakeRoom, any_action
 
 PLAYERS = ("anna", "ben", "carla", "dan", "eva", "fritz", "gisela")

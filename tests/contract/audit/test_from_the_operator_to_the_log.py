@@ -19,8 +19,8 @@ from services.runtime.errors import DoorcardError
 from services.settlement.drain import Drain
 from services.settlement.peers import Peers, connect_peers
 from services.settlement.settings import WorkerSettings
-from services.table.remarks import ReopenedShards
-from services.table.reopening import Account
+from services.table.operators.remarks import ReopenedShards
+from services.table.shards.reopening import Account
 from tests import valkey
 from tests.conftest import Room
 from tests.contract.history.conftest import Caller

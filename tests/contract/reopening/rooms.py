@@ -19,8 +19,8 @@ from services.settlement.drain import Drain
 from services.settlement.peers import Peers, connect_peers
 from services.settlement.reconcile import Reconciler
 from services.settlement.settings import WorkerSettings
-from services.table.store import Store
-from services.table.stored import ShardState
+from services.table.store.store import Store
+from services.table.store.stored import ShardState
 from tests.conftest import Room
 from tests.contract.reopening.stores import LossyStore
 from tests.contract.table.replicas import SHARDS, Cluster, Seated, cluster

@@ -8,8 +8,8 @@ import pytest
 from grpc import aio
 
 from services.runtime.errors import DoorcardError
-from services.table.failover import Failovers
-from services.table.stored import ShardState
+from services.table.store.failover import Failovers
+from services.table.store.stored import ShardState
 from tests.conftest import Room
 from tests.contract.reopening.rooms import Scene, scene
 from tests.contract.reopening.stores import cut_file

@@ -17,9 +17,9 @@ from services.runtime import failpoints
 from services.runtime.channels import connect
 from services.runtime.errors import DoorcardError, Unavailable
 from services.runtime.settings import ServiceSettings
-from services.table.epochs import Epochs, ShardMoved
-from services.table.reopening import Reopening
-from services.table.stored import ShardState
+from services.table.shards.epochs import Epochs, ShardMoved
+from services.table.shards.reopening import Reopening
+from services.table.store.stored import ShardState
 from tests.conftest import Room
 from tests.contract.reopening.rooms import Scene, scene
 from tests.contract.reopening.stores import emptied

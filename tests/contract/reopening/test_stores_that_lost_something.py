@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from services.table.stored import ShardState
+from services.table.store.stored import ShardState
 from tests.conftest import Room
 from tests.contract.reopening.rooms import Scene, released, scene
 from tests.contract.reopening.stores import LossyStore, cut_file, emptied, failover

@@ -344,7 +344,7 @@ def running() -> Iterator[FakeRoom]:
     """The three services on a free port for the life of the block."""
     away = Away()
     # What settlement does not call is not there.
-    tables = FakeTables(away)  # type: ignore[abstract]
+    tables = FakeTables(away)
     wallet = FakeWallet(away)  # type: ignore[abstract]
     history = FakeHistory(away)  # type: ignore[abstract]
     server = grpc.server(ThreadPoolExecutor(8), interceptors=[_TypedErrors()])

@@ -12,7 +12,7 @@ from doorcard.table.v1 import admin_pb2, admin_pb2_grpc, table_pb2
 
 from services.runtime.channels import connect
 from services.runtime.settings import ServiceSettings
-from services.table.state import Table, TableStatus
+from services.table.state.state import Table, TableStatus
 from tests import valkey
 from tests.conftest import Room
 from tests.contract.table.gates import Gate, LaterClock, gate_to

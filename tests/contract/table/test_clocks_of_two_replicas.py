@@ -14,9 +14,9 @@ from doorcard.table.v1 import table_pb2
 from services.game.wants import ActionKind
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import FailedPrecondition
-from services.table.allowances import KEEP_MS, Use
-from services.table.hands import Order
-from services.table.turn_times import GRACE_MS
+from services.table.hands.hands import Order
+from services.table.state.turn_times import GRACE_MS
+from services.table.store.allowances import KEEP_MS, Use
 from tests import valkey
 from tests.conftest import Room
 from tests.contract.table.gates import LaterClock

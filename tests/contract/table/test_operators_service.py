@@ -24,12 +24,12 @@ from services.runtime.errors import (
     PermissionDenied,
 )
 from services.runtime.settings import ServiceSettings
-from services.table import schedules, templates
-from services.table.closed_tables import ClosedTables
-from services.table.draft import Draft
-from services.table.mailbox import TICKS
-from services.table.schedules import table_id as scheduled_table_id
-from services.table.templates import template_id
+from services.table.draft.draft import Draft
+from services.table.lobby.closed_tables import ClosedTables
+from services.table.operators import schedules, templates
+from services.table.operators.schedules import table_id as scheduled_table_id
+from services.table.operators.templates import template_id
+from services.table.tables.mailbox import TICKS
 from tests import valkey
 from tests.conftest import Room
 from tests.contract.table.replicas import SHARDS, Cluster, cluster

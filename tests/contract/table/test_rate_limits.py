@@ -8,7 +8,7 @@ from doorcard.table.v1 import table_pb2
 from grpc import aio
 
 from services.runtime.errors import DoorcardError, ResourceExhausted
-from services.table.buckets import Kind, Rate, Scope
+from services.table.store.buckets import Kind, Rate, Scope
 from tests import valkey
 from tests.conftest import Room
 from tests.contract.table.replicas import Cluster, cluster

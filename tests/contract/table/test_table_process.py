@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from services.runtime.sealing import SealKeys, new_key
-from services.table.store import SettingsDiffer
+from services.table.store.store import SettingsDiffer
 from tests import valkey
 from tests.conftest import Room
 from tests.contract.table.replicas import cluster

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from services.runtime.sealing import SealKeys, new_key
-from services.table.store import Store
-from services.table.stored import Commit, Committed, OutboxItem, Stored
+from services.table.store.store import Store
+from services.table.store.stored import Commit, Committed, OutboxItem, Stored
 from tests import valkey, valkey_cluster
 
 ROOM = "test-room"

@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from services.runtime.errors import Internal, Unavailable
-from services.table.line import Line
-from services.table.store import Store
-from services.table.stored import (
+from services.table.store.line import Line
+from services.table.store.store import Store
+from services.table.store.stored import (
     Committed,
     Conflict,
     ShardClosed,
@@ -203,7 +203,7 @@ async def test_a_commit_sent_twice_is_known_as_ours_after_others_went_on(
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tag = b"same tag"
-    monkeypatch.setattr("services.table.store.random_bytes", lambda _: tag)
+    monkeypatch.setattr("services.table.store.store.random_bytes", lambda _: tag)
     async with open_store() as store:
         first = await committed(store, change(None, b"one"))
         await committed(store, change(first, b"two"))

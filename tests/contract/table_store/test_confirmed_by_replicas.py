@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from services.runtime.errors import Unavailable
-from services.table.store import Store
-from services.table.stored import Stored
+from services.table.store.store import Store
+from services.table.store.stored import Stored
 from tests import valkey_cluster
 from tests.contract.table_store.stores import TABLE, change, committed, store_on
 from tests.valkey_cluster import ValkeyCluster, until

@@ -12,12 +12,12 @@ from grpc import aio
 from services.runtime.channels import connect
 from services.runtime.errors import DoorcardError
 from services.runtime.server import serving
-from services.table.audit import Instruction
-from services.table.internal_server import TableInternalServer
-from services.table.outbox import Outbox
-from services.table.state import TableMoney
-from services.table.store import Store
-from services.table.stored import ShardState, Stored
+from services.table.draft.audit import Instruction
+from services.table.shards.internal_server import TableInternalServer
+from services.table.shards.outbox import Outbox
+from services.table.state.state import TableMoney
+from services.table.store.store import Store
+from services.table.store.stored import ShardState, Stored
 from tests import valkey
 from tests.conftest import Room
 from tests.contract.table_store.stores import TABLE, OpenStore, change, committed

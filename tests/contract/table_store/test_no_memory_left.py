@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from services.runtime.errors import Unavailable
-from services.table.epochs import Epochs
-from services.table.stored import Committed, ShardState
+from services.table.shards.epochs import Epochs
+from services.table.store.stored import Committed, ShardState
 from tests import valkey
 from tests.contract.table_store.stores import TABLE, OpenStore, change, committed
 

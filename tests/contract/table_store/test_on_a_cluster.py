@@ -10,10 +10,10 @@ from services.local.checks import State, nodes_of, tables_redis
 from services.runtime.errors import Unavailable
 from services.runtime.metrics import REGISTRY
 from services.runtime.shards import shard_of
-from services.table import wakes as wakes_module
-from services.table.cluster import ClusterUrl, ClusterWire
-from services.table.stored import Stored
-from services.table.sweep import Sweep
+from services.table.store.cluster import ClusterUrl, ClusterWire
+from services.table.store.stored import Stored
+from services.table.streams import wakes as wakes_module
+from services.table.tables.sweep import Sweep
 from tests import valkey_cluster
 from tests.contract.table_store.stores import change, committed, store_on
 from tests.contract.table_store.test_wakes import watching

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from services.table.store import SettingsDiffer
-from services.table.stored import ShardState
+from services.table.store.store import SettingsDiffer
+from services.table.store.stored import ShardState
 from tests import valkey
 from tests.contract.table_store.stores import TABLE, OpenStore, change, committed
 

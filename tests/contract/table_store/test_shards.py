@@ -8,9 +8,9 @@ import pytest
 from doorcard.wallet.v1 import wallet_pb2
 
 from services.runtime.errors import Unavailable
-from services.table.shards import Shards
-from services.table.store import SettingsDiffer, Store
-from services.table.stored import Committed, ShardClosed, ShardState
+from services.table.shards.shards import Shards
+from services.table.store.store import SettingsDiffer, Store
+from services.table.store.stored import Committed, ShardClosed, ShardState
 from tests import valkey
 from tests.contract.table_store.stores import TABLE, OpenStore, change, committed
 

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from services.runtime.errors import Internal
-from services.table import sweep as sweep_module
-from services.table.store import LEASE_MS
-from services.table.sweep import Sweep
+from services.table.store.store import LEASE_MS
+from services.table.tables import sweep as sweep_module
+from services.table.tables.sweep import Sweep
 from tests.contract.table_store.stores import OpenStore, change, committed
 
 

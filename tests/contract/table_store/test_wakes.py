@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from services.table import wakes as wakes_module
-from services.table.store import Store
-from services.table.stored import ShardState
-from services.table.wakes import Wakes
+from services.table.store.store import Store
+from services.table.store.stored import ShardState
+from services.table.streams import wakes as wakes_module
+from services.table.streams.wakes import Wakes
 from tests import valkey
 from tests.contract.table_store.stores import TABLE, OpenStore, change, committed, store_on
 

@@ -27,16 +27,17 @@ from services.runtime.clock import monotonic_s
 from services.runtime.errors import NotFound, Unavailable
 from services.runtime.shards import shard_of
 from services.showdown.reading import read_showdown
-from services.table.allowances import Use
-from services.table.audit import Instruction
-from services.table.creation import new_table
-from services.table.draft import Services
-from services.table.hands import Order
-from services.table.operators import Operators
-from services.table.seating import Seating
-from services.table.state import Seat, Table
-from services.table.store import Store
-from services.table.stored import (
+from services.table.draft.audit import Instruction
+from services.table.draft.draft import Services
+from services.table.hands.hands import Order
+from services.table.operators.operators import Operators
+from services.table.state.creation import new_table
+from services.table.state.state import Seat, Table
+from services.table.state.times import STANDARD, SeatTimes
+from services.table.state.views import award
+from services.table.store.allowances import Use
+from services.table.store.store import Store
+from services.table.store.stored import (
     Commit,
     Committed,
     Conflict,
@@ -46,9 +47,8 @@ from services.table.stored import (
     Stored,
     TooEarly,
 )
-from services.table.tables import Tables
-from services.table.times import STANDARD, SeatTimes
-from services.table.views import award
+from services.table.tables.seating import Seating
+from services.table.tables.tables import Tables
 
 EPOCH = 1
 TABLE_REQUEST = table_pb2.CreateTableRequest(

@@ -16,9 +16,9 @@ from services.runtime.errors import (
     ResourceExhausted,
 )
 from services.runtime.ids import uuid7
-from services.table.hands import HANDS, Order
-from services.table.state import EPOCH_MASK, RECENT_BYTES
-from services.table.tables import CONFLICTS
+from services.table.hands.hands import HANDS, Order
+from services.table.state.state import EPOCH_MASK, RECENT_BYTES
+from services.table.tables.tables import CONFLICTS
 from tests.unit.table.rooms import FakeRoom, passive
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from services.runtime.errors import DoorcardError
-from services.table.antes import UNCONFIRMED_MAX
-from services.table.options import Wish
-from services.table.state import SeatStatus, Table
-from services.table.times import STANDARD, SeatTimes
-from services.table.turn_times import GRACE_MS
+from services.table.hands.antes import UNCONFIRMED_MAX
+from services.table.hands.options import Wish
+from services.table.state.state import SeatStatus, Table
+from services.table.state.times import STANDARD, SeatTimes
+from services.table.state.turn_times import GRACE_MS
 from tests.unit.table.rooms import FakeRoom
 
 

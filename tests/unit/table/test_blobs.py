@@ -5,7 +5,7 @@ import pytest
 
 from services.game.events import EventKind
 from services.runtime.errors import AlreadyExists, Internal
-from services.table.state import (
+from services.table.state.state import (
     SCHEMA,
     BrokenConservation,
     NewerSchema,
@@ -16,7 +16,7 @@ from services.table.state import (
     digest,
     money_of,
 )
-from services.table.stored import Stored
+from services.table.store.stored import Stored
 from tests.unit.table.rooms import FakeRoom
 
 

@@ -16,8 +16,9 @@ from services.runtime.errors import (
     NotFound,
 )
 from services.runtime.ids import uuid7
-from services.table import money, reservations
-from services.table.state import SeatStatus, Table, TableStatus, decode, money_of
+from services.table.draft import money
+from services.table.hands import reservations
+from services.table.state.state import SeatStatus, Table, TableStatus, decode, money_of
 from tests.unit.table.rooms import FakeRoom, bold
 
 

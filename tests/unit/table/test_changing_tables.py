@@ -6,14 +6,14 @@ from uuid import uuid4
 import pytest
 
 from services.runtime.errors import DoorcardError, Unavailable
-from services.table.buy_ins import AFTER_HAND, ANYTHING, offer_of
-from services.table.lobby_lines import read_line
-from services.table.moves import Change, Moves
-from services.table.state import SeatStatus, Table, Waiter
-from services.table.store import Store
-from services.table.stored import Commit
-from services.table.times import STANDARD
-from services.table.turn_times import GRACE_MS
+from services.table.state.buy_ins import AFTER_HAND, ANYTHING, offer_of
+from services.table.state.lobby_lines import read_line
+from services.table.state.state import SeatStatus, Table, Waiter
+from services.table.state.times import STANDARD
+from services.table.state.turn_times import GRACE_MS
+from services.table.store.store import Store
+from services.table.store.stored import Commit
+from services.table.tables.moves import Change, Moves
 from tests.unit.table.rooms import FakeRoom
 
 BUY_IN = 2000
@@ -315,7 +315,7 @@ def _leaves(table: Table, player: str) -> None:
 async def test_a_table_is_broken_up_also_where_no_other_turns_out_to_have_a_seat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("services.table.moves.TRIED_MAX", 1)
+    monkeypatch.setattr("services.table.tables.moves.TRIED_MAX", 1)
     tables = await two("anna", "ben", seats=2)
     line = tables.room.store.lobby[tables.second]
     room = tables.at(tables.second)

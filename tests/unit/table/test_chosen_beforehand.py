@@ -12,9 +12,9 @@ from services.game.events import EventKind
 from services.game.hand import Act, ActionKind
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import AlreadyExists, FailedPrecondition
-from services.table import views
-from services.table.options import CALL_ANY, CHECK, CHECK_OR_FOLD, Wish
-from services.table.state import RunningHand
+from services.table.hands.options import CALL_ANY, CHECK, CHECK_OR_FOLD, Wish
+from services.table.state import views
+from services.table.state.state import RunningHand
 from tests.unit.table.rooms import FakeRoom, any_action
 
 PLAYERS = ("anna", "ben", "carla")

@@ -9,9 +9,9 @@ from services.game.events import EventKind
 from services.game.wants import ActionKind
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import FailedPrecondition
-from services.table.hands import Order
-from services.table.state import SeatStatus, Table, TableStatus
-from services.table.turn_times import GRACE_MS, OVERDUE_MS, RENEWALS_MAX
+from services.table.hands.hands import Order
+from services.table.state.state import SeatStatus, Table, TableStatus
+from services.table.state.turn_times import GRACE_MS, OVERDUE_MS, RENEWALS_MAX
 from tests.unit.table.rooms import FakeRoom, passive
 
 

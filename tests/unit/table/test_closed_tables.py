@@ -4,10 +4,10 @@ from typing import cast
 
 from doorcard.table.v1 import table_pb2
 
-from services.table.closed_tables import ClosedTables
-from services.table.state import BrokenConservation, Table, tombstone
-from services.table.store import Store
-from services.table.tables import Tables
+from services.table.lobby.closed_tables import ClosedTables
+from services.table.state.state import BrokenConservation, Table, tombstone
+from services.table.store.store import Store
+from services.table.tables.tables import Tables
 
 SHARD = 3
 NOW_MS = 1_000_000_000

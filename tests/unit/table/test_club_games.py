@@ -7,10 +7,10 @@ import pytest
 from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import FailedPrecondition, InvalidArgument
-from services.table.club_games import WORDS, How
-from services.table.moves import Moves
-from services.table.rebuilding import Posted, rebuild
-from services.table.state import SeatStatus, Table, TableStatus
+from services.table.hands.club_games import WORDS, How
+from services.table.shards.rebuilding import Posted, rebuild
+from services.table.state.state import SeatStatus, Table, TableStatus
+from services.table.tables.moves import Moves
 from tests.unit.table.rooms import FakeRoom, bold
 
 FREEZE_OUT = table_pb2.TableFormat(kind=table_pb2.FORMAT_KIND_FREEZE_OUT, players=3)

@@ -12,13 +12,13 @@ from doorcard.table.v1 import table_pb2
 from services.game.events import EventKind
 from services.game.wants import ActionKind
 from services.runtime.clock import monotonic_s
-from services.table import views
-from services.table.allowances import Use
-from services.table.clock import BANKS, DEPLOY, OUTAGE, RECONNECTED, RENEWED, RESUMED
-from services.table.hands import TIMEOUTS, Order
-from services.table.options import CALL_ANY, Wish
-from services.table.state import RunningHand, Seat, SeatStatus, Stage
-from services.table.turn_times import GRACE_MS, OVERDUE_MS, RENEWALS_MAX
+from services.table.draft.clock import BANKS, DEPLOY, OUTAGE, RECONNECTED, RENEWED, RESUMED
+from services.table.hands.hands import TIMEOUTS, Order
+from services.table.hands.options import CALL_ANY, Wish
+from services.table.state import views
+from services.table.state.state import RunningHand, Seat, SeatStatus, Stage
+from services.table.state.turn_times import GRACE_MS, OVERDUE_MS, RENEWALS_MAX
+from services.table.store.allowances import Use
 from tests.unit.table.rooms import FakeRoom, passive
 
 BY_MS = 50

@@ -11,10 +11,10 @@ from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import NotFound, ResourceExhausted, Unavailable
 from services.runtime.ids import uuid7
-from services.table import views
-from services.table.frames import addressed, unpack
-from services.table.state import Table
-from services.table.streams import GATEWAY
+from services.table.state import views
+from services.table.state.frames import addressed, unpack
+from services.table.state.state import Table
+from services.table.streams.streams import GATEWAY
 from tests.unit.table.test_watchers import Reader, playing, settled, watching
 
 PLAYERS = ("anna", "ben", "carla")

@@ -1,7 +1,7 @@
 """A hand from the first tick to the outbox, through services that answer."""
 
-from services.table.state import SeatStatus
-from services.table.tables import IDLE_MS
+from services.table.state.state import SeatStatus
+from services.table.tables.tables import IDLE_MS
 from tests.unit.table.rooms import FakeRoom, bold
 
 

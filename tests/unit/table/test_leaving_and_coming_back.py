@@ -4,9 +4,9 @@ import pytest
 
 from services.game.wants import ActionKind
 from services.runtime.errors import DoorcardError
-from services.table.buy_ins import LEFT_MAX
-from services.table.state import SeatStatus
-from services.table.times import STANDARD
+from services.table.state.buy_ins import LEFT_MAX
+from services.table.state.state import SeatStatus
+from services.table.state.times import STANDARD
 from tests.unit.table.rooms import FakeRoom, bold
 
 

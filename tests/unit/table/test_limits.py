@@ -10,8 +10,8 @@ from services.runtime.errors import ResourceExhausted, Unavailable
 from services.runtime.interceptors import Knock
 from services.runtime.origins import site_of
 from services.runtime.roles import METHOD_ROLES, Role
-from services.table.buckets import Kind, Limit, Rate, Scope
 from services.table.limits import STANDARD, Limits, counted, kind_of, rates_of
+from services.table.store.buckets import Kind, Limit, Rate, Scope
 
 TABLES = "/doorcard.table.v1.TableService/"
 TABLE = "5a5c1b0e-9e5f-4f43-8a5e-2f9f3f6a4b10"

@@ -12,13 +12,14 @@ from doorcard.table.v1 import table_pb2
 
 from services.game.rulebook import UNITS_MAX
 from services.runtime.errors import InvalidArgument, ResourceExhausted, Unavailable
-from services.table import lobby_watching, statistics
-from services.table.lobby import FIRST, Lobby, Place
-from services.table.lobby_filters import everything, fits_of
-from services.table.lobby_lines import line_of, read_line
-from services.table.lobby_watching import LobbyWatching
-from services.table.state import Recent, player_digest
-from services.table.store import Store
+from services.table.lobby import lobby_watching
+from services.table.lobby.lobby import FIRST, Lobby, Place
+from services.table.lobby.lobby_filters import everything, fits_of
+from services.table.lobby.lobby_watching import LobbyWatching
+from services.table.state import statistics
+from services.table.state.lobby_lines import line_of, read_line
+from services.table.state.state import Recent, player_digest
+from services.table.store.store import Store
 from tests.unit.table.rooms import FakeRoom
 
 Watch = AsyncIterator[bytes]
@@ -53,7 +54,7 @@ class Lines:
 @contextlib.asynccontextmanager
 async def reading(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lobby]:
     """A lobby that reads them; when it would wait for a second, it does not."""
-    monkeypatch.setattr("services.table.lobby.EVERY_S", 0.002)
+    monkeypatch.setattr("services.table.lobby.lobby.EVERY_S", 0.002)
     lobby = Lobby(cast(Store, lines))
     task = asyncio.create_task(lobby.run())
     try:

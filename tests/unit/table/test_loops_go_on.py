@@ -7,17 +7,17 @@ from typing import Any, cast
 import pytest
 
 from services.runtime.errors import Internal
-from services.table import store_gauges
-from services.table.closed_tables import ClosedTables
 from services.table.faults import FAULTS, Loop, passed_over
-from services.table.lobby import Lobby
-from services.table.operators import Operators
-from services.table.remarks import ReopenedShards
-from services.table.scheduler import ANNOUNCEMENTS, Scheduler
-from services.table.schedules import SHELF
-from services.table.store import Store
-from services.table.store_gauges import StoreGauges
-from services.table.tables import Tables
+from services.table.lobby.closed_tables import ClosedTables
+from services.table.lobby.lobby import Lobby
+from services.table.operators.operators import Operators
+from services.table.operators.remarks import ReopenedShards
+from services.table.operators.scheduler import ANNOUNCEMENTS, Scheduler
+from services.table.operators.schedules import SHELF
+from services.table.store import store_gauges
+from services.table.store.store import Store
+from services.table.store.store_gauges import StoreGauges
+from services.table.tables.tables import Tables
 
 
 def passed(loop: Loop) -> float:

@@ -7,7 +7,7 @@ import pytest
 
 from services.runtime.errors import ResourceExhausted
 from services.runtime.logs import bind, bound, trace_id
-from services.table.mailbox import (
+from services.table.tables.mailbox import (
     DEPTH,
     PER_PLAYER_MAX,
     PLAYERS_WAITING_MAX,

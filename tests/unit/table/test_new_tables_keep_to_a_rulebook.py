@@ -8,8 +8,8 @@ from doorcard.table.v1 import table_pb2
 
 from services.game.rulebook import shipped, shipped_names
 from services.runtime.errors import InvalidArgument
-from services.table.creation import new_table
-from services.table.packed_rulebooks import unpack_rulebook
+from services.table.state.creation import new_table
+from services.table.state.packed_rulebooks import unpack_rulebook
 from tests.unit.game.test_rulebooks import CONTRADICTIONS, toml
 
 

@@ -8,8 +8,8 @@ from services.game.cards import CARDS, card_name
 from services.game.events import EventKind
 from services.game.hand import Act
 from services.game.wants import ActionKind
-from services.table import views
-from services.table.state import Table
+from services.table.state import views
+from services.table.state.state import Table
 from tests.unit.table.rooms import FakeRoom, any_action
 
 PLAYERS = ("anna", "ben", "carla", "dan", "eva")

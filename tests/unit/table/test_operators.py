@@ -8,8 +8,9 @@ from google.protobuf.message import Message
 from services.game.cards import card_name
 from services.game.events import EventKind
 from services.runtime.errors import AlreadyExists, FailedPrecondition, Unavailable
-from services.table import inspection, views
-from services.table.state import SeatStatus, TableStatus
+from services.table.operators import inspection
+from services.table.state import views
+from services.table.state.state import SeatStatus, TableStatus
 from tests.unit.table.rooms import FakeRoom
 
 CLOSING = table_pb2.TABLE_STATE_CLOSING

@@ -15,8 +15,8 @@ from services.game.events import COMMUNITY, EventKind
 from services.game.hand import ActionKind
 from services.game.names import strength
 from services.game.rulebook import Game
-from services.table import views
-from services.table.state import Table
+from services.table.state import views
+from services.table.state.state import Table
 from tests.unit.table.rooms import FakeRoom, any_action
 from tests.unit.table.test_no_view_shows_a_hidden_card import take_hashes_out
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from services.runtime.clock import MS_PER_S
-from services.table import schedules
-from services.table.schedules import Schedule, skipped, table_id
+from services.table.operators import schedules
+from services.table.operators.schedules import Schedule, skipped, table_id
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY_MS = 86_400_000

@@ -9,9 +9,9 @@ from doorcard.table.v1 import table_pb2
 
 from services.game.hand import Deal, Rake, Showdown
 from services.game.wants import ActionKind
-from services.table import clock
-from services.table.state import TableStatus
-from services.table.tables import FAULTS_MAX
+from services.table.draft import clock
+from services.table.state.state import TableStatus
+from services.table.tables.tables import FAULTS_MAX
 from tests.unit.table.rooms import FakeRoom, FakeService
 
 AWAY = grpc.StatusCode.UNAVAILABLE

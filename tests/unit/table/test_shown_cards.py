@@ -8,9 +8,9 @@ from services.game.cards import card_name
 from services.game.hand import ActionKind
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import AlreadyExists, FailedPrecondition
-from services.table import shown
-from services.table.draft import Draft
-from services.table.options import Wish
+from services.table.draft.draft import Draft
+from services.table.hands import shown
+from services.table.hands.options import Wish
 from tests.unit.table.rooms import FakeRoom
 
 PLAYERS = ("anna", "ben", "carla")

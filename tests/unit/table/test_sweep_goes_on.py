@@ -4,8 +4,8 @@ import asyncio
 from typing import cast
 
 from services.runtime.errors import Internal
-from services.table.store import Store
-from services.table.sweep import Sweep
+from services.table.store.store import Store
+from services.table.tables.sweep import Sweep
 
 
 class Full:

@@ -7,10 +7,10 @@ from uuid import uuid4
 import pytest
 
 from services.runtime.errors import FailedPrecondition, Unavailable
-from services.table.hands import Order
-from services.table.rebuilding import PARKED, Losses, Posted, rebuild
-from services.table.state import Blob, Held, Remembered, SeatStatus, Table, TableStatus
-from services.table.stored import EPOCH_BITS, Stored
+from services.table.hands.hands import Order
+from services.table.shards.rebuilding import PARKED, Losses, Posted, rebuild
+from services.table.state.state import Blob, Held, Remembered, SeatStatus, Table, TableStatus
+from services.table.store.stored import EPOCH_BITS, Stored
 from tests.unit.table.rooms import FakeRoom, passive
 
 NOW_MS = 1_800_000_000_000

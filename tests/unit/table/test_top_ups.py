@@ -12,9 +12,10 @@ from services.runtime.errors import (
     DoorcardError,
     FailedPrecondition,
 )
-from services.table import hands, money, standing
-from services.table.mailbox import TICKS
-from services.table.state import BrokenConservation, SeatStatus, Table, money_of
+from services.table.draft import money
+from services.table.hands import hands, standing
+from services.table.state.state import BrokenConservation, SeatStatus, Table, money_of
+from services.table.tables.mailbox import TICKS
 from tests.unit.table.rooms import FakeRoom, bold
 from tests.unit.table.test_buy_ins_and_cash_outs import entries
 

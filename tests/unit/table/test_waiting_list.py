@@ -5,13 +5,13 @@ from functools import partial
 import pytest
 
 from services.runtime.errors import Code, DoorcardError
-from services.table import hands, standing, waiting
-from services.table.draft import Draft
-from services.table.mailbox import TICKS
-from services.table.state import TableStatus
-from services.table.times import STANDARD
-from services.table.turn_times import GRACE_MS
-from services.table.waiting import WAITING_MAX
+from services.table.draft.draft import Draft
+from services.table.hands import hands, standing, waiting
+from services.table.hands.waiting import WAITING_MAX
+from services.table.state.state import TableStatus
+from services.table.state.times import STANDARD
+from services.table.state.turn_times import GRACE_MS
+from services.table.tables.mailbox import TICKS
 from tests.unit.table.rooms import FakeRoom
 
 

@@ -8,11 +8,11 @@ from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import NotFound, ResourceExhausted, Unavailable
 from services.runtime.ids import uuid7
-from services.table import watchers
-from services.table.store import Store
-from services.table.streams import OWN, Stream
-from services.table.tables import Tables
-from services.table.watchers import Watchers
+from services.table.store.store import Store
+from services.table.streams import watchers
+from services.table.streams.streams import OWN, Stream
+from services.table.streams.watchers import Watchers
+from services.table.tables.tables import Tables
 from tests.unit.table.rooms import FakeRoom
 
 

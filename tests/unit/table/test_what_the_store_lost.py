@@ -6,7 +6,7 @@ import pytest
 
 from services.runtime.errors import DoorcardError, NotFound
 from services.runtime.ids import uuid7
-from services.table.stored import ShardState
+from services.table.store.stored import ShardState
 from tests.unit.table.rooms import FakeRoom
 
 

@@ -1,7 +1,7 @@
 """Gauges from INFO and LATENCY LATEST, as Redis and Valkey write them."""
 
 from services.runtime.metrics import REGISTRY
-from services.table.store_gauges import facts_of, fsync_seconds, show
+from services.table.store.store_gauges import facts_of, fsync_seconds, show
 
 INFO = b"""# Memory\r
 used_memory:1048576\r

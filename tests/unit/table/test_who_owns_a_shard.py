@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from services.table.ownership import Ownership, owners_of
-from services.table.routing import routes
+from services.table.streams.ownership import Ownership, owners_of
+from services.table.streams.routing import routes
 
 SHARDS = 256
 REPLICAS = [f"table-{number}" for number in range(4)]

@@ -1,0 +1,1 @@
+"""The lobby: its lines read, filtered and watched; closed tables leave it."""

@@ -1,0 +1,3 @@
+"""What operators do: templates, schedules, announcements, tables made and inspected, reopened
+shards on record.
+"""

@@ -1,0 +1,1 @@
+"""A shard's life: opened, drained through its outbox, closed, rebuilt from the ledger."""

@@ -1,0 +1,59 @@
+"""Lists of what the room keeps beside tables: `{room}:templates`, `{room}:schedules`, and
+`{room}:announcements` of what not all tables have been told.
+
+They only say where to look; what holds is stored under each object's own id (`documents`). A name
+is listed before its object is stored and taken off after it is gone, so nothing is ever missed.
+"""
+
+from typing import Final
+
+from services.runtime.errors import FailedPrecondition
+from services.table.store.line import Argument, Script, Wire
+
+LISTED_MAX: Final = 1000
+LEASE_MS: Final = 5000
+_TURN_KEY: Final = "{room}:turn"
+
+
+class Shelves:
+    """The lists. Everything waits for Redis, and raises Unavailable when it does not answer."""
+
+    def __init__(self, line: Wire, script: Script, replica_id: str) -> None:
+        self._line = line
+        self._script = script
+        self._replica_id = replica_id
+
+    async def put(self, shelf: str, name: str, value: str) -> None:
+        """List a name. Raises FailedPrecondition (TOO_MANY)."""
+        args: list[Argument] = [name, value, LISTED_MAX]
+        if not await self._line.run(self._script, [_key(shelf)], args):
+            raise FailedPrecondition(
+                "TOO_MANY", f"at most {LISTED_MAX} of {shelf}", metadata={"max": str(LISTED_MAX)}
+            )
+
+    async def take_off(self, shelf: str, name: str) -> None:
+        """List it no longer."""
+        await self._line.ask("HDEL", _key(shelf), name)
+
+    async def read(self, shelf: str) -> dict[str, str]:
+        """Everything that is listed: name -> value."""
+        flat = await self._line.ask("HGETALL", _key(shelf))
+        texts = [each.decode() for each in flat]
+        return dict(zip(texts[::2], texts[1::2], strict=True))
+
+    async def my_turn(self) -> bool:
+        """Whether this replica does what one replica is enough for, for the next seconds.
+
+        Two may think so for a moment; whatever they do must be right twice.
+        """
+        taken = await self._line.ask("SET", _TURN_KEY, self._replica_id, "NX", "PX", LEASE_MS)
+        if taken is not None:
+            return True
+        if await self._line.ask("GET", _TURN_KEY) != self._replica_id.encode():
+            return False
+        await self._line.ask("PEXPIRE", _TURN_KEY, LEASE_MS)
+        return True
+
+
+def _key(shelf: str) -> str:
+    return f"{{room}}:{shelf}"
