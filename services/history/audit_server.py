@@ -11,6 +11,7 @@ from grpc import aio
 from services.history.audit import NUMBER_MAX, AuditLog
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_player_id, check_request_id, check_uuid
+from services.runtime.pages import page_size
 
 RECORD_BYTES_MAX: Final = 64 * 1024
 """More than a table can make: a record that is refused would keep its shard from being archived."""
@@ -36,9 +37,7 @@ class AuditMethods:
     async def ListAuditRecords(  # noqa: N802
         self, request: pb.ListAuditRecordsRequest, _context: Context
     ) -> pb.ListAuditRecordsResponse:
-        if not 0 <= request.page_size <= PAGE_MAX:
-            raise InvalidArgument.of_field("page_size", f"must be 0 to {PAGE_MAX}")
-        limit = request.page_size or PAGE_DEFAULT
+        limit = page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)
         found = await self._audit.entries(
             table_id=request.table_id and check_uuid(request.table_id, "table_id"),
             operator=request.operator and check_player_id(request.operator, "operator"),

@@ -21,6 +21,7 @@ from services.runtime.clock import NS_PER_S
 from services.runtime.errors import InvalidArgument, PermissionDenied
 from services.runtime.ids import NAME_RULE, check_player_id, check_request_id, check_uuid, is_name
 from services.runtime.logs import logger
+from services.runtime.pages import page_size
 from services.runtime.roles import Role
 
 SERVICE_NAME: Final = pb.DESCRIPTOR.services_by_name["HistoryService"].full_name
@@ -88,10 +89,9 @@ class HistoryServicer(AuditMethods, history_pb2_grpc.HistoryServiceServicer):
         self, request: pb.ListHandsRequest, _context: Context
     ) -> pb.ListHandsResponse:
         caller = current_caller()
-        _check_number("page_size", request.page_size, 0, PAGE_MAX)
+        limit = page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)
         player_id, view = _listed(caller, request)
         table_id = request.table_id and check_uuid(request.table_id, "table_id")
-        limit = request.page_size or PAGE_DEFAULT
         kept = await self._archive.hands(
             player_id=player_id,
             table_id=table_id,

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from services.runtime import pages as paging
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_uuid
 from services.wallet.ledger.parked import Held
@@ -19,9 +20,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 def page_size(asked: int, default: int) -> int:
     """How many to a page; 0 asks for the default. Raises InvalidArgument."""
-    if not 0 <= asked <= SIZE_MAX:
-        raise InvalidArgument.of_field("page_size", f"must be 0 to {SIZE_MAX}", "BAD_PAGE")
-    return asked or default
+    return paging.page_size(asked, default, SIZE_MAX, "BAD_PAGE")
 
 
 def number_token(position: int | None) -> str:

@@ -13,6 +13,7 @@ from services.game.wants import Act
 from services.runtime.auth import acting_player, current_caller
 from services.runtime.errors import DoorcardError, InvalidArgument, NotFound
 from services.runtime.ids import check_uuid
+from services.runtime.pages import page_size
 from services.runtime.roles import Role
 from services.table.hands import waiting
 from services.table.lobby.lobby import FIRST, Lobby, Place
@@ -58,7 +59,8 @@ class LobbyServer:
     async def ListTables(  # noqa: N802 (gRPC's names)
         self, request: table_pb2.ListTablesRequest, _context: "Context"
     ) -> table_pb2.ListTablesResponse:
-        size, after = _size(request.page_size), self._after(request.page_token)
+        size = page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)
+        after = self._after(request.page_token)
         fits = _fits(request)
         await self._lobby.fresh()
         found = await self._lobby.found(fits, after, size + 1)
@@ -80,7 +82,8 @@ class LobbyServer:
         self, request: table_pb2.ListSeatsRequest, _context: "Context"
     ) -> table_pb2.ListSeatsResponse:
         player_id = acting_player(current_caller())
-        size, after = _size(request.page_size), self._after(request.page_token)
+        size = page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)
+        after = self._after(request.page_token)
         await self._lobby.fresh()
         places = [place for place in self._lobby.seats_of(player_id) if place > after]
         page = places[:size]
@@ -179,12 +182,6 @@ class LobbyServer:
 
 def _fits(request: table_pb2.ListTablesRequest | table_pb2.FindSeatRequest) -> Fits:
     return fits_of(request.filter) if request.HasField("filter") else everything
-
-
-def _size(page_size: int) -> int:
-    if not 0 <= page_size <= PAGE_MAX:
-        raise InvalidArgument.of_field("page_size", f"must be 0 to {PAGE_MAX}")
-    return page_size or PAGE_DEFAULT
 
 
 def _token(last: Place) -> str:

@@ -6,6 +6,7 @@ from doorcard.table.v1 import admin_pb2, admin_pb2_grpc
 
 from services.runtime.errors import InvalidArgument
 from services.runtime.ids import check_player_id, check_uuid
+from services.runtime.pages import page_size
 from services.table.draft.audit import Instruction, instruction
 from services.table.operators import inspection, operators, schedules
 from services.table.operators.creating import Creator
@@ -85,7 +86,9 @@ class TableAdminServer(admin_pb2_grpc.TableAdminServiceServicer):
     async def ListTemplates(  # noqa: N802
         self, request: admin_pb2.ListTemplatesRequest, _context: "Context"
     ) -> admin_pb2.ListTemplatesResponse:
-        found, last = await self._templates.page(request.page_token, _size(request.page_size))
+        found, last = await self._templates.page(
+            request.page_token, page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)
+        )
         return admin_pb2.ListTemplatesResponse(
             templates=[each.shown() for each in found], next_page_token=last
         )
@@ -123,7 +126,9 @@ class TableAdminServer(admin_pb2_grpc.TableAdminServiceServicer):
     async def ListScheduledTables(  # noqa: N802
         self, request: admin_pb2.ListScheduledTablesRequest, _context: "Context"
     ) -> admin_pb2.ListScheduledTablesResponse:
-        found, last = await self._schedules.page(request.page_token, _size(request.page_size))
+        found, last = await self._schedules.page(
+            request.page_token, page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)
+        )
         return admin_pb2.ListScheduledTablesResponse(
             scheduled=[schedules.shown(*each) for each in found], next_page_token=last
         )
@@ -229,9 +234,3 @@ def _by(action: str, request: Any) -> Instruction:
 
 def _table(request: Any) -> str:
     return check_uuid(request.table_id, "table_id")
-
-
-def _size(page_size: int) -> int:
-    if not 0 <= page_size <= PAGE_MAX:
-        raise InvalidArgument.of_field("page_size", f"must be 0 to {PAGE_MAX}")
-    return page_size or PAGE_DEFAULT
