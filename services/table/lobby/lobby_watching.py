@@ -17,6 +17,7 @@ from services.runtime.metrics import REGISTRY
 from services.table.lobby.lobby import Change, Lobby, Place
 from services.table.lobby.lobby_filters import Fits, everything, fits_of
 from services.table.state.lobby_lines import Line
+from services.table.streams import reconnecting
 
 WATCHING_MAX: Final = 20_000
 WATCHING_PER_CALLER_MAX: Final = 8
@@ -32,7 +33,6 @@ CHANGES_KEPT_MAX: Final = 30
 """Of a view: about so many seconds."""
 BYTES_KEPT_MAX: Final = 4 * 1024 * 1024
 """Of a view; its last change is kept however long it is."""
-RECONNECT_AFTER_MS: Final = 100
 TOO_MANY_AFTER_MS: Final = 1000
 
 WATCHING: Final = Gauge(
@@ -206,9 +206,7 @@ class LobbyWatching:
 
     def _view(self, wanted: table_pb2.LobbyFilter | None) -> tuple[bytes, View]:
         if self.count >= WATCHING_MAX or self._draining:
-            raise ResourceExhausted(
-                "TOO_MANY_STREAMS", "ask another replica", retry_after_ms=RECONNECT_AFTER_MS
-            )
+            raise reconnecting.full()
         # An empty filter leaves out closed tables, an unset one does not.
         key = b"" if wanted is None else _FILTERED + wanted.SerializeToString(deterministic=True)
         view = self._views.get(key)
@@ -237,14 +235,15 @@ class LobbyWatching:
             while seen < view.changes:
                 messages = view.after(seen)
                 if messages is None:
-                    yield _reconnect("too slow: call again for the whole picture")
+                    slow = reconnecting.reconnect("too slow: call again for the whole picture")
+                    yield _reconnect(slow)
                     return
                 seen += 1
                 for message in messages:
                     yield message
             if not self._draining:
                 await changed.wait()
-        yield _reconnect("the server goes away")
+        yield _reconnect(reconnecting.reconnect())
 
 
 def _messages(lines: list[Line], gone: Iterable[str]) -> list[bytes]:
@@ -259,6 +258,5 @@ def _messages(lines: list[Line], gone: Iterable[str]) -> list[bytes]:
     return messages
 
 
-def _reconnect(reason: str) -> bytes:
-    reconnect = table_pb2.Reconnect(reason=reason, retry_after_ms=RECONNECT_AFTER_MS)
+def _reconnect(reconnect: table_pb2.Reconnect) -> bytes:
     return table_pb2.WatchLobbyResponse(reconnect=reconnect).SerializeToString()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from doorcard.table.v1 import table_pb2
 from prometheus_client import Gauge
 
-from services.runtime.errors import ResourceExhausted
 from services.runtime.metrics import REGISTRY
+from services.table.streams import reconnecting
 from services.table.streams.ownership import Ownership
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     Context = ServicerContext[Any, Any]
 
 WATCHING_MAX: Final = 20_000
-RECONNECT_AFTER_MS: Final = 100
 
 WATCHING: Final = Gauge(
     "doorcard_routing_watchers", "Clients that watch the routing here.", registry=REGISTRY
@@ -36,9 +35,7 @@ class Routing:
         self, _request: table_pb2.WatchRoutingRequest, _context: "Context"
     ) -> AsyncIterator[table_pb2.WatchRoutingResponse]:
         if self._watching >= WATCHING_MAX or self._draining.is_set():
-            raise ResourceExhausted(
-                "TOO_MANY_STREAMS", "ask another replica", retry_after_ms=RECONNECT_AFTER_MS
-            )
+            raise reconnecting.full()
         self._watching += 1
         WATCHING.set(self._watching)
         try:
@@ -46,11 +43,7 @@ class Routing:
                 changed = self._ownership.next_change
                 yield routes(self._ownership)
                 await changed.wait()
-            yield table_pb2.WatchRoutingResponse(
-                reconnect=table_pb2.Reconnect(
-                    reason="the server goes away", retry_after_ms=RECONNECT_AFTER_MS
-                )
-            )
+            yield table_pb2.WatchRoutingResponse(reconnect=reconnecting.reconnect())
         finally:
             self._watching -= 1
             WATCHING.set(self._watching)

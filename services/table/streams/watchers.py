@@ -20,6 +20,7 @@ from services.table.state import views
 from services.table.state.frames import Frames, addressed, unpack
 from services.table.store.store import Store
 from services.table.store.stored import epoch_of
+from services.table.streams import reconnecting
 from services.table.streams.places import NOWHERE, Hub, Joining, Place
 from services.table.streams.streams import Stream
 from services.table.streams.wakes import Wakes
@@ -37,7 +38,6 @@ TELLING_MAX: Final = 64
 """Tables that are told at once who has come or gone; the others wait."""
 TELLING_TRIES_MAX: Final = 240
 """While a player's mailbox is full; with `READ_AGAIN_S` between them longer than any clock."""
-RECONNECT_AFTER_MS: Final = 100
 OWN_WAKE_S: Final = 0.02
 """How long a wake-up of a table that is being changed here waits for the commit's own answer."""
 READ_AGAIN_S: Final = 0.5
@@ -105,9 +105,7 @@ class Watchers:
 
     def _admit(self, stream: Stream, kind: str, opened_by: str, most: int, of_one: int) -> None:
         if self._draining or len(self._streams) >= most:
-            raise ResourceExhausted(
-                "TOO_MANY_STREAMS", "connect to another replica", retry_after_ms=RECONNECT_AFTER_MS
-            )
+            raise reconnecting.full()
         opener = (kind, opened_by)
         if opened_by and self._opened.get(opener, 0) >= of_one:
             raise ResourceExhausted(
@@ -242,9 +240,7 @@ class Watchers:
             if hub.present
         ]
         await asyncio.gather(*excused)
-        reconnect = table_pb2.Reconnect(
-            reason="the server goes away", retry_after_ms=RECONNECT_AFTER_MS
-        )
+        reconnect = reconnecting.reconnect()
         for stream in list(self._streams):
             stream.answer(views.frame("", reconnect=reconnect))
             stream.end()
