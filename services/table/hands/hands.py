@@ -112,9 +112,7 @@ async def act(draft: Draft, order: Order) -> int:
     ILLEGAL_ACTION.
     """
     table = draft.table
-    number = table.seat_of(order.player_id)
-    if number is None:
-        raise FailedPrecondition("NOT_SEATED", "he has no seat at this table")
+    number = seats.number_of(table, order.player_id)
     seat = table.blob.seats[number]
     request = order.request
     known = seat.taken_at(request, table.version)
@@ -239,7 +237,10 @@ async def void(draft: Draft, reason: str) -> int:
     """Give every stake of the running hand back. Returns the version at which it holds."""
     hand = draft.table.hand
     if hand is not None:
-        logger.warning("hand_voided", table=draft.table.table_id, reason=reason)
+        table_id = draft.table.table_id
+        draft.once_committed.append(
+            lambda: logger.warning("hand_voided", table=table_id, reason=reason)
+        )
         draft.tell_hand(hand.void())
         _settle(draft, None)
     return draft.version_after

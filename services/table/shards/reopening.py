@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 from prometheus_client import Counter
@@ -35,7 +34,8 @@ from services.table.faults import Loop, passed_over
 from services.table.hands.hands import HANDS
 from services.table.shards.epochs import Epochs, ShardMoved
 from services.table.shards.rebuilding import Losses, Posted, rebuild
-from services.table.state import due, views
+from services.table.shards.shards import WALLET_ATTEMPTS, progress_of
+from services.table.state import due, frames, views
 from services.table.state.lobby_lines import line_of
 from services.table.state.state import Blob, Table, decode
 from services.table.store.store import Store
@@ -50,7 +50,6 @@ AT_ONCE: Final = 8
 """Shards that one replica reopens at a time."""
 TABLES_AT_ONCE: Final = 32
 WALLET_TIMEOUT_S: Final = 5.0
-WALLET_ATTEMPTS: Final = 2
 SITTINGS_AT_ONCE: Final = 500
 """The most that the wallet pays back in one call."""
 ARCHIVE_WAIT_MS: Final = 30_000
@@ -71,8 +70,6 @@ PAID_BACK: Final = Counter(
     "Sittings that lost their seat with their shard's epoch and whose escrow went back.",
     registry=REGISTRY,
 )
-
-_pack = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(slots=True)
@@ -179,7 +176,7 @@ class Reopening:
         try:
             found = await self._store.shard(shard)
             if found.state is ShardState.CLOSED:
-                progress = await self._progress(shard)
+                progress = await progress_of(self._wallet, shard, WALLET_TIMEOUT_S)
                 why = await self._waits(shard, found, progress)
                 if why := why or await self._begin_epoch(shard, progress):
                     self._wait(shard, why)
@@ -338,13 +335,13 @@ class Reopening:
             event = table_pb2.TableEvent(rebuilt=views.rebuilt(blob.rebuilt))
             told.append(views.Told(event))
         version = self._epochs.version_in(epoch, present)
-        frames = views.updates(table_id, version, at_ms, told)
+        updates = views.updates(table_id, version, at_ms, told)
         return await self._epochs.write(
             epoch,
             table_id,
             present,
             table.encode(),
-            _pack(frames),
+            frames.pack(updates),
             line_of(table),
             due.next_ms(table) or 0,
         )
@@ -376,15 +373,6 @@ class Reopening:
                     currency=each.currency,
                 )
             failpoints.reach("reopen.some_paid_back")
-
-    async def _progress(self, shard: int) -> wallet_pb2.Progress:
-        answer = await call(
-            self._wallet.GetProgress,
-            wallet_pb2.GetProgressRequest(shard=shard),
-            timeout_s=WALLET_TIMEOUT_S,
-            attempts=WALLET_ATTEMPTS,
-        )
-        return answer.progress
 
 
 def _count(account: Account, table_id: str, losses: Losses) -> None:

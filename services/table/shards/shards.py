@@ -57,7 +57,7 @@ class Shards:
             if found is ShardState.OPEN or found.shut:
                 return
             # The ledger first, then the key: an epoch that is there was preceded by the mark.
-            progress = await self._progress(shard)
+            progress = await progress_of(self._wallet, shard, WALLET_TIMEOUT_S)
             if progress.epoch:
                 state = await self._store.shard_state(shard)
             else:
@@ -74,15 +74,6 @@ class Shards:
         else:
             await self._store.open_shard(shard, progress.epoch)
 
-    async def _progress(self, shard: int) -> wallet_pb2.Progress:
-        answer = await call(
-            self._wallet.GetProgress,
-            wallet_pb2.GetProgressRequest(shard=shard),
-            timeout_s=WALLET_TIMEOUT_S,
-            attempts=WALLET_ATTEMPTS,
-        )
-        return answer.progress
-
     async def _open_epoch(self, shard: int) -> wallet_pb2.Progress:
         request = wallet_pb2.OpenEpochRequest(
             request_id=uuid5_of("open epoch", shard, 0), shard=shard, expected_epoch=0
@@ -96,5 +87,18 @@ class Shards:
             )
         except (Aborted, AlreadyExists, FailedPrecondition):
             # Another replica was quicker.
-            return await self._progress(shard)
+            return await progress_of(self._wallet, shard, WALLET_TIMEOUT_S)
         return answer.progress
+
+
+async def progress_of(
+    wallet: "WalletServiceAsyncStub", shard: int, timeout_s: float
+) -> wallet_pb2.Progress:
+    """How far the ledger has applied a shard's outbox. Raises DoorcardError."""
+    answer = await call(
+        wallet.GetProgress,
+        wallet_pb2.GetProgressRequest(shard=shard),
+        timeout_s=timeout_s,
+        attempts=WALLET_ATTEMPTS,
+    )
+    return answer.progress

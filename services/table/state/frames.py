@@ -20,6 +20,12 @@ _PLAYER_IDS: Final = b"\x32"
 """Tag of `player_ids` in a frame."""
 
 _records: Final = msgspec.msgpack.Decoder(dict[str, bytes])
+_packed: Final = msgspec.msgpack.Encoder()
+
+
+def pack(frames: Frames) -> bytes:
+    """A version's frames as the store keeps them."""
+    return _packed.encode(frames)
 
 
 def unpack(record: bytes) -> Frames:

@@ -10,7 +10,6 @@ from typing import Final
 from doorcard.wallet.v1 import wallet_pb2
 
 from services.runtime import failpoints
-from services.runtime.channels import call
 from services.runtime.clock import monotonic_s
 from services.runtime.errors import AlreadyExists, DoorcardError, NotFound
 from services.table.draft import money
@@ -21,10 +20,9 @@ from services.table.hands.topups import TopUp
 from services.table.state.state import Table, digest
 from services.table.store.store import Store
 from services.table.store.stored import check_epoch
+from services.table.tables import reserving
 from services.table.tables.tables import Tables
 
-RESERVE_TIMEOUT_S: Final = 2.0
-RESERVE_ATTEMPTS: Final = 2
 FORGET_FROM: Final = 16
 """Remembered reservations from which a new one makes us look which can be forgotten."""
 
@@ -161,8 +159,8 @@ class Seating:
         self, table: Table, player_id: str, reservation: str, sitting: str, amount: int
     ) -> wallet_pb2.ReservationState.ValueType:
         """Set the money aside, unless that was done before; the reservation's state."""
-        made: wallet_pb2.ReserveBuyInResponse = await call(
-            self._wallet.ReserveBuyIn,
+        made = await reserving.reserve(
+            self._wallet,
             wallet_pb2.ReserveBuyInRequest(
                 reservation_id=reservation,
                 player_id=player_id,
@@ -171,24 +169,17 @@ class Seating:
                 amount=amount,
                 currency=table.blob.config.currency,
             ),
-            timeout_s=RESERVE_TIMEOUT_S,
-            attempts=RESERVE_ATTEMPTS,
         )
-        return made.reservation.state
+        return made.state
 
     async def _came_into_play(self, reservation: str, amount: int) -> bool:
         """Whether a top-up was taken, as the ledger knows it. Raises AlreadyExists (ID_REUSED)."""
         try:
-            found: wallet_pb2.GetReservationResponse = await call(
-                self._wallet.GetReservation,
-                wallet_pb2.GetReservationRequest(reservation_id=reservation),
-                timeout_s=RESERVE_TIMEOUT_S,
-                attempts=RESERVE_ATTEMPTS,
-            )
+            found = await reserving.find(self._wallet, reservation)
         except NotFound:
             return False
-        if found.reservation.state != wallet_pb2.RESERVATION_STATE_COMMITTED:
+        if found.state != wallet_pb2.RESERVATION_STATE_COMMITTED:
             return False
-        if found.reservation.amount != amount:
+        if found.amount != amount:
             raise AlreadyExists("ID_REUSED", "this request id was used for another amount")
         return True

@@ -11,13 +11,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, tzinfo
 from typing import Final, TypeVar
 
-import msgspec
 from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 from prometheus_client import Counter
 
 from services.runtime import failpoints
-from services.runtime.channels import call
 from services.runtime.errors import (
     OUR_FAULT,
     Aborted,
@@ -35,7 +33,7 @@ from services.table.draft.draft import Draft, Moved, Services, Stopwatch
 from services.table.hands import hands, reservations, seats, standing
 from services.table.hands.hands import Order
 from services.table.hands.options import Wish
-from services.table.state import due, views
+from services.table.state import due, frames, views
 from services.table.state.lobby_lines import line_of
 from services.table.state.state import (
     Blob,
@@ -57,6 +55,7 @@ from services.table.store.stored import (
     epoch_of,
     table_unknown,
 )
+from services.table.tables import reserving
 from services.table.tables.kept import KeptTables
 from services.table.tables.mailbox import TICKS, Mailboxes
 from services.table.tables.protection import Claims
@@ -67,8 +66,6 @@ IDLE_MS: Final = 60_000
 """A table without a hand for so long is idle: who resumes there gets a snapshot."""
 FAULTS_MAX: Final = 5
 """Ticks in a row that fail by our own fault before the table is paused."""
-RESERVE_TIMEOUT_S: Final = 2.0
-RESERVE_ATTEMPTS: Final = 2
 EVENTS_KEPT_MAX: Final = 1024
 """Event records of a table, about: half of them go whenever there are twice as many."""
 
@@ -85,8 +82,6 @@ PAUSED_BY_US: Final = Counter(
 R = TypeVar("R")
 Change = Callable[[Draft], Awaitable[R]]
 Published = Callable[[str, int, Mapping[str, bytes]], None]
-
-_pack = msgspec.msgpack.Encoder().encode
 
 
 class Tables:
@@ -383,7 +378,7 @@ class Tables:
         table = draft.table
         with draft.watch.stage("commit"):
             try:
-                commit, frames = self._commit_of(draft, when_full=plays)
+                commit, told = self._commit_of(draft, when_full=plays)
                 failpoints.reach("commit.made")
                 outcome = await self._store.commit(commit)
             except BaseException:
@@ -395,7 +390,7 @@ class Tables:
             failpoints.reach("commit.done")
             for tell in draft.once_committed:
                 tell()
-            self.published(table.table_id, outcome.version, frames)
+            self.published(table.table_id, outcome.version, told)
             for each in draft.moved:
                 self.moved(each)
             return None
@@ -412,14 +407,14 @@ class Tables:
     def _commit_of(self, draft: Draft, *, when_full: bool) -> tuple[Commit, dict[str, bytes]]:
         table = draft.table
         table.check()
-        frames = views.updates(
+        told = views.updates(
             table.table_id, draft.version, draft.now_ms, draft.happened, draft.joined
         )
         commit = Commit(
             table_id=table.table_id,
             expected=table.stored,
             blob=table.encode(),
-            event=_pack(frames),
+            event=frames.pack(told),
             deadline_ms=due.next_ms(table),
             outbox=[entry.item(draft.now_ms) for entry in draft.outbox],
             lobby=line_of(table) if draft.lobby else None,
@@ -428,7 +423,7 @@ class Tables:
             forget_events_ms=0 if table.hand is not None else IDLE_MS,
             when_full=when_full,
         )
-        return commit, frames
+        return commit, told
 
     async def _go_on(self, table_id: str) -> None:
         """The second commit of a deal. If it fails, the deadline of the first brings a tick."""
@@ -519,7 +514,7 @@ class Tables:
                 table_id=table.table_id,
                 expected=None,
                 blob=blob,
-                event=_pack({}),
+                event=frames.pack({}),
                 deadline_ms=None,
                 outbox=[entry.item(at_ms) for entry in outbox],
                 lobby=None if table.is_tombstone else line,
@@ -538,18 +533,13 @@ class Tables:
         self, table_id: str, reservation_id: str, sitting_id: str
     ) -> wallet_pb2.Reservation:
         """The reservation as the ledger has it, if it is for this table and sitting."""
-        found: wallet_pb2.GetReservationResponse = await call(
-            self._services.wallet.GetReservation,
-            wallet_pb2.GetReservationRequest(reservation_id=reservation_id),
-            timeout_s=RESERVE_TIMEOUT_S,
-            attempts=RESERVE_ATTEMPTS,
-        )
+        found = await reserving.find(self._services.wallet, reservation_id)
         # An entry about a reservation of another table would be parked.
-        if found.reservation.table_id != table_id:
+        if found.table_id != table_id:
             raise FailedPrecondition("TABLE_DIFFERS", "the reservation is for another table")
-        if found.reservation.sitting_id != sitting_id:
+        if found.sitting_id != sitting_id:
             raise FailedPrecondition("SITTING_DIFFERS", "the reservation is for another sitting")
-        return found.reservation
+        return found
 
     async def _bury(self, table_id: str, found: wallet_pb2.Reservation) -> bool:
         """Refuse a reservation for a table that never was; False if the table has appeared."""
