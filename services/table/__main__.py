@@ -34,7 +34,7 @@ from services.table.operators.admin_server import SERVICE_NAME as ADMIN_NAME
 from services.table.operators.admin_server import TableAdminServer
 from services.table.operators.creating import Creator
 from services.table.operators.operators import Operators
-from services.table.operators.remarks import ReopenedShards
+from services.table.operators.reopened_shards import ReopenedShards
 from services.table.settings import TableSettings
 from services.table.shards.internal_server import TableInternalServer
 from services.table.shards.outbox import Outbox

@@ -52,8 +52,6 @@ class Schedule(msgspec.Struct, frozen=True, array_like=True):
     open: tuple[int, ...] = ()
     """Occurrences that were opened and will be closed."""
     cancelled: bool = False
-    cancelled_by: bytes = b""
-    """`digest` of the request."""
     fault: str = ""
     """Why the last try to open or close something failed."""
 
@@ -162,13 +160,12 @@ class Schedules:
 
     async def cancel(self, schedule_id: str, by: Instruction) -> Schedule:
         """Open nothing more. Raises NotFound (SCHEDULE_UNKNOWN)."""
-        request = digest(f"{by.operator} {by.request_id}", schedule_id)
 
         def decide(present: Schedule | None) -> Change[Schedule] | None:
             schedule = _there(present)
             if schedule.cancelled:
                 return None
-            gone = msgspec.structs.replace(schedule, cancelled=True, cancelled_by=request)
+            gone = msgspec.structs.replace(schedule, cancelled=True)
             return Change(gone, by, schedule.facts, gone.facts)
 
         return _there(await self.documents.change(schedule_id, schedule_id, decide))

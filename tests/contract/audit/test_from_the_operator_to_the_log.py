@@ -19,7 +19,7 @@ from services.runtime.errors import DoorcardError
 from services.settlement.drain import Drain
 from services.settlement.peers import Peers, connect_peers
 from services.settlement.settings import WorkerSettings
-from services.table.operators.remarks import ReopenedShards
+from services.table.operators.reopened_shards import ReopenedShards
 from services.table.shards.reopening import Account
 from tests import valkey
 from tests.conftest import Room

@@ -11,7 +11,7 @@ from services.table.faults import FAULTS, Loop, passed_over
 from services.table.lobby.closed_tables import ClosedTables
 from services.table.lobby.lobby import Lobby
 from services.table.operators.operators import Operators
-from services.table.operators.remarks import ReopenedShards
+from services.table.operators.reopened_shards import ReopenedShards
 from services.table.operators.scheduler import ANNOUNCEMENTS, Scheduler
 from services.table.operators.schedules import SHELF
 from services.table.store import store_gauges

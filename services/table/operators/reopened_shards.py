@@ -1,4 +1,4 @@
-"""What belongs on record and changes neither a table nor a document: shards that were reopened.
+"""Puts on record what changes neither a table nor a document: shards that were reopened.
 
 A shard's document holds the last epoch that is on record, so that each is recorded once: by the
 replica that opened it, with what became of its tables, or by another if that one died.
