@@ -6,7 +6,6 @@ header names the key by `kid`.
 """
 
 import json
-import secrets
 import time
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
@@ -42,7 +41,6 @@ class Caller:
     """Prefixes of the player ids he may act for."""
     email: str = ""
     name: str = ""
-    token_id: str = ""
     expires_at_s: int = 0
     """Seconds since 1970 UTC."""
 
@@ -146,7 +144,6 @@ class TokenSigner:
             "aud": self._audience,
             "iat": issued_s,
             "exp": int(issued_s + ttl_s),
-            "jti": secrets.token_hex(8),
         }
         optional = {"act_for": list(act_for), "email": email, "name": name}
         claims.update({key: value for key, value in optional.items() if value})
@@ -299,7 +296,6 @@ def _caller_of(claims: Mapping[str, Any]) -> Caller:
         act_for=act_for,
         email=_text(claims, "email"),
         name=_text(claims, "name"),
-        token_id=_text(claims, "jti"),
         expires_at_s=int(claims["exp"]),
     )
 
