@@ -6,13 +6,15 @@ reported at once. `shipped` reads the ones in `rulebooks/`.
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Final
+
+from services.game.bounded_toml import TomlRefusedError, load_toml
+from services.game.settings_read import SHORT_TEXT_MAX, Fault, read_table, shown, unread
 
 UNITS_MAX: Final = 2**53 - 1
 """The largest amount of money anywhere, in minor units."""
@@ -22,6 +24,10 @@ SECONDS_MAX: Final = 3600
 """The longest time a clock may be set to."""
 COUNT_MAX: Final = 1000
 """The most hands, or protections a day, that a house may name."""
+STAKES_MAX: Final = 64
+"""The most stakes of one house."""
+VARIANTS_MAX: Final = 16
+"""The most other games of one house."""
 
 
 class Game(StrEnum):
@@ -286,21 +292,6 @@ class RulebookPage:
     """The same house's other games, by name: "razz"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong with one setting."""
-
-    field: str
-    """Name of the field; "stakes[2].ante" within a list."""
-    value: str
-    """What stands there."""
-    reason: str
-    """Why it cannot."""
-
-    def __str__(self) -> str:
-        return f"{self.field} = {self.value}: {self.reason}"
-
-
 class RulebookError(ValueError):
     """A rulebook that cannot be used, with all of its faults."""
 
@@ -320,27 +311,27 @@ def parse_rulebook(text: str, source: str = "rulebook") -> Rulebook:
 def parse_page(text: str, source: str = "rulebook") -> RulebookPage:
     """A whole rulebook file: settings, `title`, `[sources]` and `[variants.*]`."""
     try:
-        mapping = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RulebookError(source, [Fault("file", source, f"not TOML: {error}")]) from None
-    except RecursionError:
-        raise RulebookError(source, [Fault("file", source, "nested too deep")]) from None
+        mapping = load_toml(text)
+    except TomlRefusedError as error:
+        raise RulebookError(source, [Fault("file", source, str(error))]) from None
     title = mapping.pop("title", mapping.get("name", ""))
     sources = mapping.pop("sources", {})
     variants = mapping.pop("variants", {})
     values, faults = _read_settings(mapping)
     if not isinstance(title, str):
-        faults.append(Fault("title", repr(title), "must be a text"))
+        faults.append(Fault("title", shown(title), "must be a text"))
     faults += _source_faults(sources)
     overlaid: dict[str, dict[str, Any]] = {}
     if not isinstance(variants, dict) or not all(isinstance(v, dict) for v in variants.values()):
-        faults.append(Fault("variants", repr(variants), "must be tables of settings"))
+        faults.append(Fault("variants", shown(variants), "must be tables of settings"))
+    elif len(variants) > VARIANTS_MAX:
+        faults.append(Fault("variants", shown(variants), f"at most {VARIANTS_MAX}"))
     else:
-        own = tuple(faults)
+        own = set(faults)
         for name, settings in variants.items():
             overlaid[name], more = _read_variant(name, mapping, settings)
             faults += [
-                Fault(f"variants.{name}.{fault.field}", fault.value, fault.reason)
+                Fault(f"variants.{shown(name)}.{fault.field}", fault.value, fault.reason)
                 for fault in more
                 if fault not in own
             ]
@@ -388,27 +379,36 @@ def _file_names() -> tuple[str, ...]:
     )
 
 
+_MOST: Final = {
+    "raise_cap": RAISE_CAP_MAX,
+    "protection_per_day": COUNT_MAX,
+    **dict.fromkeys([field.name for field in fields(Clock)], SECONDS_MAX),
+    "time_bank_accrual_hands": COUNT_MAX,
+    **dict.fromkeys([field.name for field in fields(Stake)], UNITS_MAX),
+}
+"""The largest value of every setting that is a whole number."""
+
 # Reading: every function returns what could be read, and the faults of the rest.
 
 
 def _read_settings(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
     settings = dict(mapping)
     stakes = settings.pop("stakes", None)
-    values, faults = _read_table(Rulebook, settings, "", without=("clock", "stakes"))
+    values, faults = read_table(Rulebook, settings, "", _MOST, without=("clock", "stakes"))
     if isinstance(settings.get("clock"), dict):
-        clock, clock_faults = _read_table(Clock, settings["clock"], "clock.")
+        clock, clock_faults = read_table(Clock, settings["clock"], "clock.", _MOST)
         faults += clock_faults
         if not clock_faults:
             values["clock"] = Clock(**clock)
             faults += _clock_faults(values["clock"])
     else:
-        faults.append(_unread("clock", settings, "must be a table of seconds"))
-    if isinstance(stakes, list | tuple):
+        faults.append(unread("clock", settings, "must be a table of seconds"))
+    if isinstance(stakes, list | tuple) and len(stakes) <= STAKES_MAX:
         read, stake_faults = _read_stakes(stakes, values)
         values["stakes"] = read
         faults += stake_faults
     else:
-        faults.append(_unread("stakes", mapping, "must be a list of tables"))
+        faults.append(unread("stakes", mapping, f"must be a list of at most {STAKES_MAX} tables"))
     return values, faults + _contradictions(values)
 
 
@@ -417,9 +417,11 @@ def _read_variant(
 ) -> tuple[dict[str, Any], list[Fault]]:
     """A variant is the house with some settings laid over it, and is named after it."""
     values, faults = _read_settings(_laid_over(house, settings))
-    values["name"] = f"{house.get('name')}/{name}"
+    values["name"] = f"{shown(house.get('name'))}/{name}"
+    if len(name) > SHORT_TEXT_MAX:
+        faults.append(Fault("name", shown(name), "must be a short text"))
     if "name" in settings:
-        faults.append(Fault("name", _shown(settings["name"]), "a variant has its table's name"))
+        faults.append(Fault("name", shown(settings["name"]), "a variant has its table's name"))
     return values, faults
 
 
@@ -450,9 +452,9 @@ def _read_stakes(
         if isinstance(stake, Stake):
             stake = asdict(stake)
         if not isinstance(stake, dict):
-            faults.append(Fault(where, repr(stake), "must be a table"))
+            faults.append(Fault(where, shown(stake), "must be a table"))
             continue
-        values, stake_faults = _read_table(Stake, stake, where + ".")
+        values, stake_faults = read_table(Stake, stake, where + ".", _MOST)
         faults += stake_faults + _stake_faults(
             values, settings.get("bring_in_rule"), settings.get("buy_in"), where
         )
@@ -462,62 +464,6 @@ def _read_stakes(
         if not stake_faults:
             read.append(Stake(**values))
     return tuple(read), faults
-
-
-def _read_table(
-    kind: type[Rulebook] | type[Clock] | type[Stake],
-    table: Mapping[str, Any],
-    prefix: str,
-    without: tuple[str, ...] = (),
-) -> tuple[dict[str, Any], list[Fault]]:
-    values: dict[str, Any] = {}
-    faults: list[Fault] = []
-    known = {field.name: field for field in fields(kind)}
-    for name, field in known.items():
-        if name in without:
-            continue
-        optional = field.type == int | None
-        if table.get(name) is None:
-            if not optional:
-                faults.append(Fault(prefix + name, "missing", "must be set"))
-            continue
-        value = table[name]
-        read: Any = int if optional else field.type
-        reason = _misfit(read, value, name)
-        if reason:
-            faults.append(Fault(prefix + name, _shown(value), reason))
-        else:
-            values[name] = read(value)
-    faults += [
-        Fault(prefix + name, _shown(table[name]), "no such setting")
-        for name in table
-        if name not in known
-    ]
-    return values, faults
-
-
-def _misfit(kind: Any, value: Any, name: str) -> str:
-    """Why a value cannot be of that kind, or nothing."""
-    if kind is bool:
-        return "" if isinstance(value, bool) else "must be true or false"
-    if kind is str:
-        return "" if isinstance(value, str) and len(value) <= 64 else "must be a short text"
-    if kind is int:
-        if isinstance(value, float):
-            return "fractions of a unit do not exist"
-        if not isinstance(value, int) or isinstance(value, bool):
-            return "must be a whole number"
-        most = _MOST.get(name, SECONDS_MAX if name.endswith("_s") else UNITS_MAX)
-        return "" if 0 <= value <= most else f"must be from 0 to {most}"
-    allowed = [str(item) for item in kind]
-    return "" if isinstance(value, str) and value in allowed else "must be " + " or ".join(allowed)
-
-
-_MOST: Final = {
-    "raise_cap": RAISE_CAP_MAX,
-    "time_bank_accrual_hands": COUNT_MAX,
-    "protection_per_day": COUNT_MAX,
-}
 
 
 def _clock_faults(clock: Clock) -> list[Fault]:
@@ -623,20 +569,10 @@ def _buy_in_faults(stake: Mapping[str, Any], buy_in: Any, where: str) -> list[Fa
 
 def _source_faults(sources: Any) -> list[Fault]:
     if not isinstance(sources, dict):
-        return [Fault("sources", repr(sources), "must be a table of texts")]
+        return [Fault("sources", shown(sources), "must be a table of texts")]
     known = {field.name for field in fields(Rulebook)}
     return [
-        Fault(f"sources.{name}", _shown(text), "must be a text about a setting")
+        Fault(f"sources.{shown(name)}", shown(text), "must be a text about a setting")
         for name, text in sources.items()
         if name not in known or not isinstance(text, str)
     ]
-
-
-def _unread(field: str, mapping: Mapping[str, Any], reason: str) -> Fault:
-    if mapping.get(field) is None:
-        return Fault(field, "missing", "must be set")
-    return Fault(field, repr(mapping[field]), reason)
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

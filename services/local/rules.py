@@ -16,8 +16,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from services.game.bounded_toml import TEXT_BYTES_MAX
 from services.game.rulebook import (
-    Fault,
     Rulebook,
     RulebookError,
     RulebookPage,
@@ -27,8 +27,7 @@ from services.game.rulebook import (
     shipped_names,
     shipped_page,
 )
-
-FILE_BYTES_MAX: Final = 64 * 1024
+from services.game.settings_read import Fault
 
 SECTIONS: Final = {
     "The game": ("game", "wild_deuces"),
@@ -281,10 +280,10 @@ def _text_of(file: Path) -> str:
     """Raises RulebookError with a fault of the field "file" where there is no text to read."""
     try:
         with file.open("rb") as opened:
-            content = opened.read(FILE_BYTES_MAX + 1)
-        if len(content) <= FILE_BYTES_MAX:
+            content = opened.read(TEXT_BYTES_MAX + 1)
+        if len(content) <= TEXT_BYTES_MAX:
             return content.decode("utf-8")
-        reason = f"more than {FILE_BYTES_MAX} bytes"
+        reason = f"more than {TEXT_BYTES_MAX} bytes"
     except OSError as error:
         reason = error.strerror or str(error)
     except UnicodeDecodeError:

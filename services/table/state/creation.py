@@ -27,7 +27,6 @@ from services.table.state.packed_rulebooks import pack_rulebook
 from services.table.state.state import Config
 
 NAME_MAX: Final = 64
-TOML_MAX: Final = 64 * 1024
 ACTION_MS_MIN: Final = 100
 ACTION_MS_MAX: Final = 300_000
 HAND_PAUSE_MS_MAX: Final = 60_000
@@ -103,14 +102,16 @@ def _rulebook(request: table_pb2.CreateTableRequest, faults: Faults) -> Rulebook
         except KeyError:
             faults.append(("rulebook", f"must be one of {', '.join(shipped_names())}"))
             return None
-    if len(request.rulebook_toml) > TOML_MAX:
-        faults.append(("rulebook_toml", f"at most {TOML_MAX} characters"))
-        return None
     try:
         return parse_rulebook(request.rulebook_toml, "rulebook_toml")
     except RulebookError as error:
-        faults.extend((f"rulebook_toml.{each.field}", each.reason) for each in error.faults)
+        faults.extend((_within_toml(each.field), each.reason) for each in error.faults)
         return None
+
+
+def _within_toml(field: str) -> str:
+    """Where a rulebook has a fault, as a field of the request; "file" is the text itself."""
+    return "rulebook_toml" if field == "file" else f"rulebook_toml.{field}"
 
 
 def _stake(

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from services.game.bounded_toml import TEXT_BYTES_MAX
 from services.game.rulebook import Rulebook, shipped, shipped_names
-from services.local.rules import FILE_BYTES_MAX, SECTIONS, rules_app
+from services.local.rules import SECTIONS, rules_app
 
 TRIOPOKER = (resources.files("services.game") / "rulebooks" / "triopoker.toml").read_text("utf-8")
 
@@ -144,7 +145,7 @@ def test_every_contradiction_is_reported_at_once_with_file_field_value_and_reaso
         (None, "No such file"),
         (b"\xff\xfe", "is not UTF-8 text"),
         (b"game = = high", "not TOML"),
-        (b"#" * (FILE_BYTES_MAX + 1), "more than"),
+        (b"#" * (TEXT_BYTES_MAX + 1), "more than"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_and_2(

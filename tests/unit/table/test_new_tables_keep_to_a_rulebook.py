@@ -10,6 +10,7 @@ from services.game.rulebook import shipped, shipped_names
 from services.runtime.errors import InvalidArgument
 from services.table.state.creation import new_table
 from services.table.state.packed_rulebooks import unpack_rulebook
+from tests.unit.game.test_hostile_rulebooks import HOSTILE
 from tests.unit.game.test_rulebooks import CONTRADICTIONS, toml
 
 
@@ -39,6 +40,14 @@ def test_a_rulebook_that_contradicts_itself_makes_no_table(
     text = toml(house, (old, new))
     asked = request(rulebook_toml=text, stake_name=shipped(house).stakes[0].name)
     assert f"rulebook_toml.{field}" in fields_at_fault(asked)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_rulebook_is_refused_as_the_callers_fault(name: str) -> None:
+    hostile = HOSTILE[name]
+    fields = fields_at_fault(request(rulebook_toml=hostile.text, stake_name="1/2"))
+    within = "" if hostile.field == "file" else f".{hostile.field}"
+    assert f"rulebook_toml{within}" in fields
 
 
 def test_every_fault_of_rulebook_and_request_is_named_at_once() -> None:
