@@ -6,6 +6,7 @@ mailbox.
 """
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, tzinfo
@@ -64,8 +65,15 @@ CONFLICTS_MAX: Final = 8
 """Times that a change is made anew because another replica was first."""
 IDLE_MS: Final = 60_000
 """A table without a hand for so long is idle: who resumes there gets a snapshot."""
+OURS_MADE_MAX: Final = 64
+"""Times that the room's own changes and its operators' are made: players who act as fast as they
+can at another replica do not keep them out."""
+OURS_PAUSE_S: Final = 0.02
+"""At most, before one of those is made anew once more; by chance, to fall out of step."""
 FAULTS_MAX: Final = 5
 """Ticks in a row that fail by our own fault before the table is paused."""
+FAULTY_MAX: Final = 1024
+"""Tables whose faults are counted at a time; the one that had its last fault first goes."""
 EVENTS_KEPT_MAX: Final = 1024
 """Event records of a table, about: half of them go whenever there are twice as many."""
 
@@ -312,9 +320,11 @@ class Tables:
         tombstones: bool = False,
     ) -> "asyncio.Future[R]":
         async def work() -> R:
-            watch = Stopwatch(label, arrived_s)
+            watch, ours = Stopwatch(label, arrived_s), sender == TICKS
             try:
-                result = await self._apply(table_id, change, watch, tombstones=tombstones)
+                result = await self._apply(
+                    table_id, change, watch, ours=ours, tombstones=tombstones
+                )
             except DoorcardError as error:
                 watch.stop("failed" if error.code in OUR_FAULT else "refused")
                 raise
@@ -332,12 +342,22 @@ class Tables:
         return self._boxes.submit(table_id, sender, work, sits)
 
     async def _apply(
-        self, table_id: str, change: Change[R], watch: Stopwatch, *, tombstones: bool = False
+        self,
+        table_id: str,
+        change: Change[R],
+        watch: Stopwatch,
+        *,
+        ours: bool = True,
+        tombstones: bool = False,
     ) -> R:
+        """ours: the room's own change or an operator's, which is made anew more often."""
         table = self._kept.get(table_id)
         fresh = False
         shard = self._store.shard_of(table_id)
-        for _ in range(CONFLICTS_MAX):
+        for made in range(OURS_MADE_MAX if ours else CONFLICTS_MAX):
+            if made >= CONFLICTS_MAX:
+                await asyncio.sleep(random.uniform(0, OURS_PAUSE_S))  # noqa: S311 (no secret)
+                table = None
             if table is None:
                 table, fresh = await self._kept.load(table_id), True
             if table is None or (table.is_tombstone and not tombstones):
@@ -456,6 +476,8 @@ class Tables:
             await self._apply(table_id, change, watch)
         except Exception as error:
             await claims.settle(committed=False)
+            if isinstance(error, NotFound):
+                self._faults.pop(table_id, None)
             passing = isinstance(error, DoorcardError) and (
                 error.retriable or isinstance(error, NotFound | Aborted)
             )
@@ -471,7 +493,9 @@ class Tables:
 
     async def _count_fault(self, table_id: str, error: Exception) -> None:
         FAULTS.inc()
-        faults = self._faults[table_id] = self._faults.get(table_id, 0) + 1
+        faults = self._faults[table_id] = self._faults.pop(table_id, 0) + 1
+        if len(self._faults) > FAULTY_MAX:
+            del self._faults[next(iter(self._faults))]
         logger.error("tick_failed", table=table_id, times=faults, exc_info=error)
         if faults < FAULTS_MAX:
             return

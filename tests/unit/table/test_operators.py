@@ -7,10 +7,12 @@ from google.protobuf.message import Message
 
 from services.game.cards import card_name
 from services.game.events import EventKind
-from services.runtime.errors import AlreadyExists, FailedPrecondition, Unavailable
+from services.runtime.errors import Aborted, AlreadyExists, FailedPrecondition, Unavailable
 from services.table.operators import inspection
 from services.table.state import views
 from services.table.state.state import SeatStatus, TableStatus
+from services.table.store.stored import Commit
+from services.table.tables.tables import CONFLICTS_MAX, OURS_MADE_MAX
 from tests.unit.table.rooms import FakeRoom
 
 CLOSING = table_pb2.TABLE_STATE_CLOSING
@@ -68,6 +70,48 @@ async def test_a_table_that_closes_finishes_its_hand_first_and_takes_nobody() ->
     rake = sum(entry.ledger.hand.rake for entry in room.store.outbox)
     assert sum(cashed) + rake == 600
     assert states(room) == [CLOSING, table_pb2.TABLE_STATE_CLOSED]
+
+
+@pytest.mark.parametrize("lost", [CONFLICTS_MAX + 20, OURS_MADE_MAX])
+async def test_players_who_are_quicker_again_and_again_do_not_keep_an_operator_out(
+    monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    monkeypatch.setattr("services.table.tables.tables.OURS_PAUSE_S", 0.0)
+    room = await playing()
+    races = 0
+
+    def quicker(_commit: Commit) -> None:
+        nonlocal races
+        races += 1
+        room.write(lambda _table: None)
+        if races < lost:
+            room.store.before_commit = quicker
+
+    room.store.before_commit = quicker
+    if lost < OURS_MADE_MAX:
+        await room.operators.close(room.table_id, room.by("close_table"))
+        assert views.view(room.table, "").state == CLOSING
+    else:
+        with pytest.raises(Aborted) as refused:
+            await room.operators.close(room.table_id, room.by("close_table"))
+        assert refused.value.reason == "TABLE_BUSY"
+    assert races == lost
+
+
+async def test_a_player_who_loses_every_race_is_told_so_soon() -> None:
+    room = await playing()
+    races = 0
+
+    def quicker(_commit: Commit) -> None:
+        nonlocal races
+        races += 1
+        room.write(lambda _table: None)
+        room.store.before_commit = quicker
+
+    room.store.before_commit = quicker
+    with pytest.raises(Aborted) as refused:
+        await room.tables.sit_out(room.table_id, "anna")
+    assert (refused.value.reason, races) == ("TABLE_BUSY", CONFLICTS_MAX)
 
 
 async def test_nothing_is_done_to_a_table_that_is_closed() -> None:

@@ -177,6 +177,18 @@ async def test_five_ticks_that_fail_by_our_own_fault_pause_the_table() -> None:
     assert room.events()[-1].state_changed.reason
 
 
+async def test_faults_are_counted_of_so_many_tables_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.table.tables.tables.FAULTY_MAX", 1)
+    room = await with_players()
+    room.shuffler.failing = FAULT
+    await ticks(room, FAULTS_MAX - 1)
+    await room.tables._count_fault("another table", ValueError())
+    await ticks(room, 1)
+    assert not paused(room)
+    await ticks(room, FAULTS_MAX - 1)
+    assert paused(room)
+
+
 async def test_an_action_survives_a_fault_of_a_service_and_ticks_try_again() -> None:
     room = await with_players()
     await room.start_hand()
