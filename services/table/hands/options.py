@@ -21,7 +21,8 @@ class Wish:
 
     player_id: str
     request_id: str
-    auto_ante: bool
+    auto_ante: bool | None
+    """None leaves it as it is."""
     show_beaten: bool
     sit_out_next: bool
     confirm_ante: bool
@@ -53,12 +54,13 @@ async def set_options(draft: Draft, wish: Wish) -> int:
     known = seat.taken_at(wish.request, table.version)
     if known:
         return known
-    antes.check(table, auto=wish.auto_ante)
+    auto = not seat.flags & SeatFlag.ASKED_ANTE if wish.auto_ante is None else wish.auto_ante
+    antes.check(table, auto=auto)
     changed = _choose(table, number, wish)
     if changed and wish.kind:
         seat.remember(wish.request, draft.version)
     shows = SeatFlag.SHOWS_BEATEN if wish.show_beaten else 0
-    asked = 0 if wish.auto_ante else SeatFlag.ASKED_ANTE
+    asked = 0 if auto else SeatFlag.ASKED_ANTE
     flags = seat.flags & ~(SeatFlag.SHOWS_BEATEN | SeatFlag.ASKED_ANTE) | shows | asked
     if changed or flags != seat.flags:
         seat.flags = flags

@@ -244,7 +244,7 @@ def wish_of(
     return Wish(
         player_id=player_id,
         request_id=request_id,
-        auto_ante=options.auto_ante,
+        auto_ante=options.auto_ante if options.HasField("auto_ante") else None,
         show_beaten=options.show_beaten,
         sit_out_next=options.sit_out_next,
         confirm_ante=asked.confirm_ante,

@@ -164,7 +164,8 @@ async def test_who_confirms_his_antes_is_asked_before_the_hand(
         assert not told(ben, "ante_asked")
         club = await tables.create()
         await tables.take_seat(club, "anna")
-        error = await seats.refused("SetSeatOptions", "anna", club, options={})
+        await seats.ask("SetSeatOptions", "anna", club, options={"show_beaten": True})
+        error = await seats.refused("SetSeatOptions", "anna", club, options={"auto_ante": False})
         assert (error.code, error.reason) == (Code.FAILED_PRECONDITION, "ANTES_AUTOMATIC")
 
 

@@ -23,7 +23,7 @@ async def wish(
     room: FakeRoom,
     player: str,
     *,
-    auto_ante: bool = True,
+    auto_ante: bool | None = True,
     sit_out_next: bool = False,
     confirm: bool = False,
 ) -> None:
@@ -165,6 +165,20 @@ async def test_where_the_house_asks_nobody_the_option_is_refused() -> None:
         await wish(room, "anna", auto_ante=False)
     assert caught.value.reason == "ANTES_AUTOMATIC"
     await wish(room, "anna", confirm=True)
+
+
+async def test_a_wish_that_says_nothing_of_antes_leaves_them_as_they_are() -> None:
+    club = FakeRoom()
+    await club.create()
+    await club.seat("anna")
+    await wish(club, "anna", auto_ante=None)
+    assert (await club.tables.view(club.table_id, "anna")).own_options.auto_ante
+    room = await seated("anna", "ben")
+    await wish(room, "anna", auto_ante=False)
+    await wish(room, "anna", auto_ante=None, sit_out_next=True)
+    options = (await room.tables.view(room.table_id, "anna")).own_options
+    assert options.HasField("auto_ante")
+    assert not options.auto_ante
 
 
 async def test_who_sits_out_next_plays_his_hand_to_the_end() -> None:
