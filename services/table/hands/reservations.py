@@ -30,10 +30,10 @@ def give_back(draft: Draft, seat: Seat) -> None:
         refuse(draft, held.reservation, player_digest(seat.player_id))
 
 
-def spend(draft: Draft, reservation: bytes, player_id: str) -> None:
-    """It was taken; no seat holds it now."""
+def spend(draft: Draft, reservation: bytes, player_id: str, amount: int = 0) -> None:
+    """It was taken; no seat holds it now. amount: of a top-up."""
     draft.table.blob.remembered[reservation] = Remembered(
-        draft.now_ms, seated=True, player=player_digest(player_id)
+        draft.now_ms, seated=True, player=player_digest(player_id), amount=amount
     )
     draft.changed = True
 

@@ -59,11 +59,12 @@ def known(table: Table, top_up: TopUp) -> int | None:
     if remembered is not None:
         if not remembered.seated:
             raise spent()
+        if remembered.amount:
+            _check_same(top_up, remembered.amount)
         return IN_PLAY
     for seat in table.blob.seats.values():
         if seat.held is not None and seat.held.reservation == top_up.reservation:
-            if seat.held.amount != top_up.amount:
-                raise AlreadyExists("ID_REUSED", "this request id was used for another amount")
+            _check_same(top_up, seat.held.amount)
             return seat.held.amount
     return None
 
@@ -119,7 +120,7 @@ def come_in(draft: Draft, number: int) -> None:
     seat.stack += held.amount
     seat.brought += held.amount
     draft.outbox.append(money.commit_of(table, money.text_of(held.reservation)))
-    reservations.spend(draft, held.reservation, seat.player_id)
+    reservations.spend(draft, held.reservation, seat.player_id, held.amount)
 
 
 def spent() -> FailedPrecondition:
@@ -127,6 +128,11 @@ def spent() -> FailedPrecondition:
     return FailedPrecondition(
         "RESERVATION_SPENT", "this request was answered before; make a new one"
     )
+
+
+def _check_same(top_up: TopUp, amount: int) -> None:
+    if top_up.amount != amount:
+        raise AlreadyExists("ID_REUSED", "this request id was used for another amount")
 
 
 def _sits(table: Table, player_id: str, sitting_id: str) -> bool:

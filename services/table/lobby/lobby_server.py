@@ -14,7 +14,6 @@ from services.runtime.auth import acting_player, current_caller
 from services.runtime.errors import DoorcardError, InvalidArgument, NotFound
 from services.runtime.ids import check_uuid
 from services.runtime.pages import page_size
-from services.runtime.roles import Role
 from services.table.hands import waiting
 from services.table.lobby.lobby import FIRST, Lobby, Place
 from services.table.lobby.lobby_filters import Fits, everything, fits_of
@@ -22,6 +21,7 @@ from services.table.lobby.lobby_watching import LobbyWatching
 from services.table.state import buy_ins, views
 from services.table.state.state import Table, TableStatus
 from services.table.store.store import Store
+from services.table.streams.per_caller import opener
 from services.table.tables.tables import Tables
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ class LobbyServer:
         self, request: table_pb2.WatchLobbyRequest, _context: "Context"
     ) -> AsyncIterator[bytes]:
         wanted = request.filter if request.HasField("filter") else None
-        caller = current_caller()
-        opened_by = "" if Role.SERVICE in caller.roles else caller.subject
-        async for message in self._watching.watch(wanted, opened_by):
+        async for message in self._watching.watch(wanted, opener(current_caller())):
             yield message
 
     async def ListSeats(  # noqa: N802

@@ -5,7 +5,7 @@ what is kept is told to call again, and nobody waits for him.
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
@@ -18,6 +18,7 @@ from services.table.lobby.lobby import Change, Lobby, Place
 from services.table.lobby.lobby_filters import Fits, everything, fits_of
 from services.table.state.lobby_lines import Line
 from services.table.streams import reconnecting
+from services.table.streams.per_caller import A_GATEWAY, PerCaller
 
 WATCHING_MAX: Final = 20_000
 WATCHING_PER_CALLER_MAX: Final = 8
@@ -137,8 +138,7 @@ class LobbyWatching:
     def __init__(self, lobby: Lobby) -> None:
         self._lobby = lobby
         self._views: dict[bytes, View] = {}
-        self._opened: Counter[str] = Counter()
-        """Who opened them -> streams that are open."""
+        self._opened = PerCaller("streams of the lobby")
         self.count = 0
         """Streams that are open."""
         self._draining = False
@@ -167,36 +167,27 @@ class LobbyWatching:
                 view.seen()
 
     async def watch(
-        self, wanted: table_pb2.LobbyFilter | None, opened_by: str = ""
+        self, wanted: table_pb2.LobbyFilter | None, opened_by: str = A_GATEWAY
     ) -> AsyncIterator[bytes]:
         """Encoded messages for one watcher, until the server goes away or he is too slow.
 
-        wanted: None for all tables. opened_by: "" for a gateway, behind which there are many.
+        wanted: None for all tables. opened_by: who (`per_caller.opener`).
         Raises InvalidArgument (BAD_FILTER), ResourceExhausted (TOO_MANY_STREAMS, TOO_MANY_FILTERS).
         """
-        if opened_by and self._opened[opened_by] >= WATCHING_PER_CALLER_MAX:
-            raise ResourceExhausted(
-                "TOO_MANY_STREAMS",
-                f"one has at most {WATCHING_PER_CALLER_MAX} streams of the lobby",
-                retry_after_ms=TOO_MANY_AFTER_MS,
-            )
-        key, view = self._view(wanted)
-        view.watchers += 1
-        self.count += 1
-        self._opened[opened_by] += 1
-        WATCHING.set(self.count)
-        try:
-            async for message in self._told(view):
-                yield message
-        finally:
-            self._opened[opened_by] -= 1
-            if not self._opened[opened_by]:
-                del self._opened[opened_by]
-            self.count -= 1
+        with self._opened.one_more(opened_by, WATCHING_PER_CALLER_MAX):
+            key, view = self._view(wanted)
+            view.watchers += 1
+            self.count += 1
             WATCHING.set(self.count)
-            view.watchers -= 1
-            if not view.watchers and self._views.get(key) is view:
-                del self._views[key]
+            try:
+                async for message in self._told(view):
+                    yield message
+            finally:
+                self.count -= 1
+                WATCHING.set(self.count)
+                view.watchers -= 1
+                if not view.watchers and self._views.get(key) is view:
+                    del self._views[key]
 
     def drain(self) -> None:
         """Tell everybody to ask another replica."""

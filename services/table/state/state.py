@@ -240,6 +240,9 @@ class Remembered(msgspec.Struct, array_like=True):
     """When it was seen that the ledger has that entry; 0 while it may not have it."""
     player: bytes = b""
     """`player_digest` of who reserved it; empty where it is not known."""
+    amount: int = 0
+    """Of a top-up that came into play, minor units; 0 of anything else, and where it is not known.
+    """
 
 
 class Waiter(msgspec.Struct, array_like=True):

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 from doorcard.table.v1 import table_pb2
 from prometheus_client import Gauge
 
+from services.runtime.auth import current_caller
 from services.runtime.metrics import REGISTRY
 from services.table.streams import reconnecting
 from services.table.streams.ownership import Ownership
+from services.table.streams.per_caller import PerCaller, opener
 
 if TYPE_CHECKING:
     from grpc.aio import ServicerContext
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     Context = ServicerContext[Any, Any]
 
 WATCHING_MAX: Final = 20_000
+WATCHING_PER_CALLER_MAX: Final = 8
 
 WATCHING: Final = Gauge(
     "doorcard_routing_watchers", "Clients that watch the routing here.", registry=REGISTRY
@@ -29,6 +32,7 @@ class Routing:
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
         self._watching = 0
+        self._opened = PerCaller("streams of the routing")
         self._draining = asyncio.Event()
 
     async def WatchRouting(  # noqa: N802 (gRPC's names)
@@ -36,17 +40,18 @@ class Routing:
     ) -> AsyncIterator[table_pb2.WatchRoutingResponse]:
         if self._watching >= WATCHING_MAX or self._draining.is_set():
             raise reconnecting.full()
-        self._watching += 1
-        WATCHING.set(self._watching)
-        try:
-            while not self._draining.is_set():
-                changed = self._ownership.next_change
-                yield routes(self._ownership)
-                await changed.wait()
-            yield table_pb2.WatchRoutingResponse(reconnect=reconnecting.reconnect())
-        finally:
-            self._watching -= 1
+        with self._opened.one_more(opener(current_caller()), WATCHING_PER_CALLER_MAX):
+            self._watching += 1
             WATCHING.set(self._watching)
+            try:
+                while not self._draining.is_set():
+                    changed = self._ownership.next_change
+                    yield routes(self._ownership)
+                    await changed.wait()
+                yield table_pb2.WatchRoutingResponse(reconnect=reconnecting.reconnect())
+            finally:
+                self._watching -= 1
+                WATCHING.set(self._watching)
 
     def drain(self) -> None:
         """Tell everybody to ask another replica."""

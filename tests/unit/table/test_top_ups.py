@@ -145,6 +145,37 @@ async def test_a_request_id_used_again_for_another_amount_is_refused() -> None:
         await room.top_up("anna", 999, "t1")
 
 
+@pytest.mark.parametrize("held", [True, False])
+async def test_a_request_id_used_again_is_refused_also_when_its_chips_are_in_play(
+    held: bool,
+) -> None:
+    room = await playing()
+    if not held:
+        await room.play_out()
+    await room.top_up("anna", 1000, "t1")
+    if held:
+        await room.play_out()
+    before, outbox = room.table.encode(), len(room.store.outbox)
+    for other in (999, 1001):
+        error = await refusal(room, "anna", other, "t1")
+        assert (error.code, error.reason) == (Code.ALREADY_EXISTS, "ID_REUSED")
+    assert (await room.top_up("anna", 1000, "t1"))[1] == 0
+    assert (room.table.encode(), len(room.store.outbox)) == (before, outbox)
+
+
+async def test_a_repeat_of_a_top_up_that_is_remembered_without_its_amount_is_answered() -> None:
+    room = await playing()
+    await room.play_out()
+    await room.top_up("anna", 1000, "t1")
+
+    def as_before(table: Table) -> None:
+        for each in table.blob.remembered.values():
+            each.amount = 0
+
+    room.write(as_before)
+    assert (await room.top_up("anna", 1000, "t1"))[1] == 0
+
+
 async def test_a_top_up_has_another_reservation_than_a_take_seat_of_the_same_request_id() -> None:
     room = FakeRoom()
     await room.create(rulebook="triopoker", stake_name="5/10")
