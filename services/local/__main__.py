@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import tempfile
 from collections.abc import Coroutine
 from dataclasses import asdict
 from pathlib import Path
@@ -15,11 +14,11 @@ from typer.core import TyperGroup
 
 from services.local.analyst import equity_command, rank_command
 from services.local.announcer import Announcer
+from services.local.commands import AsJson, Exit, check_writable
 from services.local.demo import run_demo, write_summary
 from services.local.doctor import doctor_command
 from services.local.keys import RoomKeys
 from services.local.ledger import ledger_app
-from services.local.ledger_access import AsJson
 from services.local.load.command import load_command
 from services.local.lock import HomeInUseError
 from services.local.logs_command import logs_command
@@ -36,7 +35,6 @@ from services.local.top import top_command
 from services.runtime.errors import DoorcardError
 from services.runtime.roles import Role
 
-INTERRUPTED: Final = 130
 TOKEN_HOURS: Final = 24
 
 
@@ -125,7 +123,7 @@ def demo(
     announcer = Announcer(as_json=as_json)
     console = announcer.console
     if summary is not None:
-        _check_writable(summary)
+        check_writable(summary, "summary")
 
     async def run() -> int:
         room = Room(
@@ -176,17 +174,6 @@ def token(
     typer.echo(json.dumps(entry | {"act_for": act_for or []}))
 
 
-def _check_writable(summary: Path) -> None:
-    """Before hands are played for it. Exit status 2."""
-    try:
-        summary.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=summary.parent):
-            pass
-    except OSError as error:
-        typer.echo(f"summary: {summary.parent}: {error.strerror}", err=True)
-        raise typer.Exit(2) from None
-
-
 def _until_interrupted(work: Coroutine[None, None, int], console: Console) -> int:
     """Exit status of `work`; Ctrl-C and SIGTERM end it cleanly."""
 
@@ -199,7 +186,7 @@ def _until_interrupted(work: Coroutine[None, None, int], console: Console) -> in
             return await task
         except asyncio.CancelledError:
             console.print("stopped", highlight=False)
-            return INTERRUPTED
+            return Exit.INTERRUPTED
 
     try:
         return asyncio.run(run())

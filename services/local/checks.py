@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import importlib.util
-import json
 import platform
 import shutil
 import socket
@@ -262,15 +261,6 @@ def newest_revision(name: str) -> str:
         if line.startswith("revision")
     ]
     return ids[-1] if ids else "none"
-
-
-def running_room(home: Path) -> dict[str, Any] | None:
-    """`room.json` of the room that runs in the data folder; None while there is none."""
-    try:
-        content = json.loads((home / "room.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    return content if isinstance(content, dict) else None
 
 
 def _answers(host: str, port: int) -> bool:

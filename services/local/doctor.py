@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from services.local import room_file
 from services.local.checks import (
     Check,
     Finding,
@@ -21,7 +22,6 @@ from services.local.checks import (
     nodes_of,
     ports,
     processes,
-    running_room,
     tables_redis,
 )
 from services.local.embedded import postgres_url, valkey_url
@@ -64,7 +64,7 @@ def doctor_command(
 
 def checks_of(home: Path) -> Iterator[Check]:
     """Everything that can be looked at here."""
-    room = running_room(home)
+    room = room_file.find(home)
     yield lambda: machine(home)
     yield lambda: ports(room)
     yield lambda: keys(home)

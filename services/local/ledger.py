@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 from rich.table import Table
 
-from services.local.ledger_access import (
+from services.local.commands import (
     Address,
     AsJson,
     Exit,
@@ -31,7 +31,7 @@ from services.runtime.clock import milliseconds, utc_text
 PAGE: Final = 500
 THOUSANDTHS: Final = 1000
 GAMES: Final = {
-    game_pb2.GAME_HIGH: "stud",
+    game_pb2.GAME_HIGH: "high",
     game_pb2.GAME_HI_LO: "hi-lo",
     game_pb2.GAME_RAZZ: "razz",
 }

@@ -23,7 +23,7 @@ from doorcard.wallet.v1 import wallet_pb2_grpc
 from rich.console import Console
 from rich.table import Table
 
-from services.local.ledger_access import (
+from services.local.commands import (
     CALL_S,
     Address,
     AsJson,

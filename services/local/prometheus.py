@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from services.local import room_file
 from services.runtime.settings import LOOPBACK
 
 ASK_TIMEOUT_S: Final = 20.0
@@ -141,7 +142,7 @@ def room_metrics(home: Path) -> dict[str, str]:
     Raises PrometheusError if none does.
     """
     try:
-        content = json.loads((home / "room.json").read_text(encoding="utf-8"))
+        content = room_file.read(home)
     except FileNotFoundError:
         raise PrometheusError(
             f"no room runs in {home}: start one with `doorcard up`, or name a Prometheus"

@@ -5,15 +5,15 @@ data folder: data, keys, logs, mail and `room.json`, which tells clients where t
 """
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
+from services.local import room_file
 from services.local.embedded import (
     create_databases,
     postgres_program,
@@ -103,7 +103,7 @@ class Room:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        (self.home / "room.json").unlink(missing_ok=True)
+        room_file.remove(self.home)
         await self._stop()
 
     @property
@@ -293,13 +293,12 @@ class Room:
         )
 
     def _told(self, change: Change) -> None:
-        if self._supervisor is not None and (self.home / "room.json").exists():
+        if self._supervisor is not None and room_file.is_there(self.home):
             self._write_room()
         self._on_change(change)
 
     def _write_room(self) -> None:
-        """Where everything is, for clients, dashboards and tests; no secrets in it."""
-        content: dict[str, Any] = {
+        content = {
             "tables": self.table_addresses,
             "services": {
                 name: self.address(name)
@@ -309,6 +308,4 @@ class Room:
             "stores": {name: self.address(name) for name in STORES},
             "pids": {name: self.pid(name) for name in self.names()},
         }
-        part = self.home / "room.json.part"
-        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        os.replace(part, self.home / "room.json")
+        room_file.write(self.home, content)

@@ -9,9 +9,10 @@ from redis import Redis
 from rich.console import Console
 from rich.table import Table
 
+from services.local import room_file
+from services.local.commands import AsJson, Exit, Reason, refuse
 from services.local.embedded import valkey_url
 from services.local.keys import RoomKeys
-from services.local.ledger_access import AsJson, Exit, Reason, refuse
 from services.local.room import home_folder
 from services.runtime.clock import utc_text
 from services.settlement import attempts
@@ -135,6 +136,5 @@ def _client(broker: str) -> Redis:
 
 def _local_broker() -> str:
     home = home_folder()
-    places = json.loads((home / "room.json").read_text(encoding="utf-8"))
-    port = int(places["stores"]["broker"].rpartition(":")[2])
+    port = int(room_file.read(home)["stores"]["broker"].rpartition(":")[2])
     return valkey_url(port, RoomKeys(home / "keys").password("broker"))

@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 from rich.table import Table
 
-from services.local.ledger_access import (
+from services.local.commands import (
     AsJson,
     Exit,
     Operator,
@@ -51,22 +51,34 @@ History = Annotated[
 ]
 
 
-@tables_app.command("pause")
-def pause_command(
-    table: TableId,
-    reason: Reason,
-    request_id: RequestId = "",
-    tables: Tables = "",
-    token: Token = "",
-    operator: Operator = "",
-    as_json: AsJson = False,
-) -> None:
-    """Begin no new hand, and let clocks stand still.
+ONE_CALL: Final = "Exit status: 0 done, 2 refused, or the tables could not be asked."
 
-    Exit status: 0 done, 2 refused, or the tables could not be asked.
-    """
-    request = admin_pb2.TableAdminServicePauseTableRequest(table_id=table, reason=reason)
-    _do("PauseTable", request, request_id, (tables, token, operator), "paused", as_json=as_json)
+
+def _add(name: str, method: str, request_type: type[Any], done: str, what: str) -> None:
+    """A command that does one thing with a table, for a reason."""
+
+    def command(
+        table: TableId,
+        reason: Reason,
+        request_id: RequestId = "",
+        tables: Tables = "",
+        token: Token = "",
+        operator: Operator = "",
+        as_json: AsJson = False,
+    ) -> None:
+        request = request_type(table_id=table, reason=reason)
+        _do(method, request, request_id, (tables, token, operator), done, as_json=as_json)
+
+    tables_app.command(name, help=f"{what}\n\n{ONE_CALL}")(command)
+
+
+_add(
+    "pause",
+    "PauseTable",
+    admin_pb2.TableAdminServicePauseTableRequest,
+    "paused",
+    "Begin no new hand, and let clocks stand still.",
+)
 
 
 @tables_app.command("resume")
@@ -87,41 +99,20 @@ def resume_command(
     _do("ResumeTable", request, request_id, (tables, token, operator), "goes on", as_json=as_json)
 
 
-@tables_app.command("close")
-def close_command(
-    table: TableId,
-    reason: Reason,
-    request_id: RequestId = "",
-    tables: Tables = "",
-    token: Token = "",
-    operator: Operator = "",
-    as_json: AsJson = False,
-) -> None:
-    """Close a table for good when its hand is over; everybody leaves with his money.
-
-    Exit status: 0 done, 2 refused, or the tables could not be asked.
-    """
-    request = admin_pb2.CloseTableRequest(table_id=table, reason=reason)
-    _do("CloseTable", request, request_id, (tables, token, operator), "closes", as_json=as_json)
-
-
-@tables_app.command("maintain")
-def maintain_command(
-    table: TableId,
-    reason: Reason,
-    request_id: RequestId = "",
-    tables: Tables = "",
-    token: Token = "",
-    operator: Operator = "",
-    as_json: AsJson = False,
-) -> None:
-    """Let the table rest when its hand is over, until `resume`; nobody may take a seat.
-
-    Exit status: 0 done, 2 refused, or the tables could not be asked.
-    """
-    request = admin_pb2.SetMaintenanceRequest(table_id=table, reason=reason)
-    access = (tables, token, operator)
-    _do("SetMaintenance", request, request_id, access, "rests", as_json=as_json)
+_add(
+    "close",
+    "CloseTable",
+    admin_pb2.CloseTableRequest,
+    "closes",
+    "Close a table for good when its hand is over; everybody leaves with his money.",
+)
+_add(
+    "maintain",
+    "SetMaintenance",
+    admin_pb2.SetMaintenanceRequest,
+    "rests",
+    "Let the table rest when its hand is over, until `resume`; nobody may take a seat.",
+)
 
 
 @tables_app.command("void")
@@ -164,23 +155,13 @@ def remove_command(
     _do("RemovePlayer", request, request_id, access, f"is left by {player}", as_json=as_json)
 
 
-@tables_app.command("break")
-def break_command(
-    table: TableId,
-    reason: Reason,
-    request_id: RequestId = "",
-    tables: Tables = "",
-    token: Token = "",
-    operator: Operator = "",
-    as_json: AsJson = False,
-) -> None:
-    """Keep the players of a table seats at tables like it, and close it.
-
-    Exit status: 0 done, 2 refused, or the tables could not be asked.
-    """
-    request = admin_pb2.BreakTableRequest(table_id=table, reason=reason)
-    access = (tables, token, operator)
-    _do("BreakTable", request, request_id, access, "is broken up", as_json=as_json)
+_add(
+    "break",
+    "BreakTable",
+    admin_pb2.BreakTableRequest,
+    "is broken up",
+    "Keep the players of a table seats at tables like it, and close it.",
+)
 
 
 @tables_app.command("announce")

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from services.game.rulebook import Game
-from services.local.ledger_access import AsJson, Tables, Token, pages, reach
+from services.local.commands import AsJson, Tables, Token, pages, reach
 
 PAGE: Final = 200
 

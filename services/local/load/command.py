@@ -3,7 +3,6 @@
 import asyncio
 import random
 import signal
-import tempfile
 import time
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.status import Status
 
 from services.local.announcer import Announcer
-from services.local.ledger_access import AsJson, refuse
+from services.local.commands import AsJson, Exit, check_writable, refuse
 from services.local.load.figures import Latencies
 from services.local.load.report import Report
 from services.local.load.run import OPENING, PLAYING, UNLIMITED, Load, Places, Progress, Wish
@@ -24,7 +23,6 @@ from services.local.room import Room, home_folder
 from services.local.supervisor import StartFailedError
 from services.runtime.errors import DoorcardError
 
-INTERRUPTED: Final = 130
 LINE_EVERY_S: Final = 2.0
 
 
@@ -77,7 +75,7 @@ def load_command(
     if at and not running:
         raise typer.BadParameter("addresses are those of a running room: --running")
     if out is not None:
-        _check_writable(out)
+        check_writable(out, "out")
     seed = random.randrange(2**32) if seed is None else seed  # noqa: S311 (dice, no secret)
     wish = Wish(tables, minutes * 60, gateways, rate, flat_out, seed)
     places = _places(at) if running else None
@@ -88,11 +86,11 @@ def load_command(
         raise typer.Exit(1) from None
     if report is None:
         typer.echo("stopped", err=True)
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(Exit.INTERRUPTED)
     if out is not None:
         report.write(out)
     typer.echo(report.as_json() if as_json else "\n".join(report.lines()))
-    raise typer.Exit(INTERRUPTED if report.ok and report.stopped else 0 if report.ok else 1)
+    raise typer.Exit(_status(report))
 
 
 async def _loaded(wish: Wish, places: Places | None) -> Report | None:
@@ -198,19 +196,15 @@ class LiveLine:
         )
 
 
+def _status(report: Report) -> Exit:
+    if not report.ok:
+        return Exit.FOUND
+    return Exit.INTERRUPTED if report.stopped else Exit.WELL
+
+
 def _places(at: str) -> Places:
     try:
         found = Places.of(home_folder())
     except (OSError, KeyError, ValueError) as error:
         refuse(f"no room runs in {home_folder()}: {error}")
     return replace(found, tables=tuple(at.split(","))) if at else found
-
-
-def _check_writable(file: Path) -> None:
-    """Before a load is run for it. Exit status 2."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=file.parent):
-            pass
-    except OSError as error:
-        refuse(f"out: {file.parent}: {error.strerror}")

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import grpc
 from doorcard.table.v1 import admin_pb2, admin_pb2_grpc, table_pb2, table_pb2_grpc
 from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 
+from services.local import room_file
 from services.local.audit import Auditor, Totals
 from services.local.bots import insist
 from services.local.keys import RoomKeys
@@ -81,7 +81,7 @@ class Places:
     @classmethod
     def of(cls, home: Path) -> "Places":
         """Of the room that runs in a data folder. Raises FileNotFoundError if none does."""
-        found = json.loads((home / "room.json").read_text(encoding="utf-8"))
+        found = room_file.read(home)
         services = found["services"]
         signer = RoomKeys(home / "keys").signer
         return cls(tuple(found["tables"]), services["wallet"], services["history"], signer)

@@ -81,7 +81,7 @@ async def test_a_changed_row_is_named_with_status_1(start: Start) -> None:
     ("by", "expected"),
     [
         ("day", {"day": "2026-03-28", "hands": 1, "rake": 3}),
-        ("stake", {"stake": "stud 5/10", "hands": 1, "rake": 3}),
+        ("stake", {"stake": "high 5/10", "hands": 1, "rake": 3}),
         ("table", {"table": TABLE, "hands": 1, "rake": 3}),
         ("player", {"player": "anna", "hands": 1, "rake": 3, "dealt": 1.5, "contributed": 1.5}),
     ],

@@ -1,9 +1,10 @@
-"""How the operators' commands reach the services of a room: addresses, tokens, what goes wrong."""
+"""What the commands share: options, exit status, and how they reach the services of a room."""
 
 import getpass
-import json
+import tempfile
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import grpc
@@ -11,6 +12,7 @@ import typer
 from doorcard.wallet.v1 import wallet_pb2_grpc
 from google.protobuf.message import Message
 
+from services.local import room_file
 from services.local.keys import RoomKeys
 from services.local.room import home_folder
 from services.runtime.channels import call_sync, connect_sync
@@ -32,7 +34,9 @@ class Exit(IntEnum):
     FOUND = 1
     """Faults, differences, or entries or messages that are still parked."""
     NOT_ASKED = 2
-    """A service could not be asked, or refused."""
+    """A service could not be asked, or refused; a file cannot be written."""
+    INTERRUPTED = 130
+    """Ctrl-C or SIGTERM ended it."""
 
 
 Address = Annotated[
@@ -89,6 +93,19 @@ def refuse(why: str) -> NoReturn:
     raise typer.Exit(Exit.NOT_ASKED)
 
 
+def check_writable(file: Path, option: str) -> None:
+    """Before work is done whose outcome goes there; if it cannot, the command ends with status 2.
+
+    option: by which the file was given.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=file.parent):
+            pass
+    except OSError as error:
+        refuse(f"{option}: {file.parent}: {error.strerror}")
+
+
 def reach(service: str, addresses: str, token: str, operator: str = "") -> grpc.Channel:
     """A channel to `wallet` or `tables`: at these addresses, separated by commas, or those of the
     room in this folder. What goes wrong ends the command with status 2.
@@ -121,7 +138,7 @@ def pages(method: Callable[..., Response], request: Any) -> Iterator[Response]:
 
 
 def _local_addresses(service: str) -> list[str]:
-    places = json.loads((home_folder() / "room.json").read_text(encoding="utf-8"))
+    places = room_file.read(home_folder())
     return list(places["tables"]) if service == "tables" else [str(places["services"][service])]
 
 
