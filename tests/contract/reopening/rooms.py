@@ -169,7 +169,7 @@ class Scene:
     async def reconciled(self, shard: int) -> dict[Any, int]:
         """What the reconciler finds, with every old reservation put to its table before."""
         await asyncio.to_thread(
-            Reconciler(self.peers, confirm_s=0, reservation_age_s=-1).reservations
+            Reconciler(self.peers, confirm_s=0, reservation_age_s=0).reservations
         )
         await asyncio.to_thread(self._drain.shard, shard)
         reconciler = Reconciler(self.peers, confirm_s=0.01, reservation_age_s=60)
