@@ -6,26 +6,19 @@ auth-keys.json         the public half, which servers believe
 shuffler-receipts.json signs the shuffler's receipts
 tokens/<name>.token    the services' own tokens, minted anew long before they expire
 passwords/<name>       of the databases
-tls/                   an authority and certificates, if asked for
 """
 
 import asyncio
-import datetime
 import hashlib
-import ipaddress
 import json
 import os
 import secrets
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -33,29 +26,15 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from services.runtime.auth import TokenSigner
 from services.runtime.roles import Role
 from services.runtime.sealing import SealKeys, new_key
-from services.runtime.settings import LOOPBACK
 from services.shuffler.receipts import ReceiptKeys
 
 TOKEN_TTL_S: Final = 3600
 REFRESH_AFTER_S: Final = 1200
 LOOK_S: Final = 10.0
-CERTIFICATE_DAYS: Final = 365
-AUTHORITY_DAYS: Final = 3650
-RENEW_DAYS: Final = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """Files for `ServiceSettings.tls_*`."""
-
-    cert: Path
-    key: Path
-    ca: Path
 
 
 class RoomKeys:
@@ -111,18 +90,6 @@ class RoomKeys:
                 self.mint_tokens(names)
             await asyncio.sleep(LOOK_S)
 
-    def certificate(self, name: str) -> Certificate:
-        """A certificate of the room's own authority for `name` and for this machine's loopback."""
-        folder = self._folder / "tls"
-        made = Certificate(folder / f"{name}.pem", folder / f"{name}-key.pem", folder / "ca.pem")
-        authority, authority_key = self._authority(folder)
-        if not _still_good(made.cert):
-            key = ec.generate_private_key(ec.SECP256R1())
-            issued = _issue(name, key, authority, authority_key)
-            _write(made.key, _pem_of(key))
-            _write(made.cert, issued.public_bytes(Encoding.PEM).decode())
-        return made
-
     def _signing_key(self) -> Ed25519PrivateKey:
         path = _once(self._folder / "auth-signing-key.pem", _pem_of(Ed25519PrivateKey.generate()))
         key = load_pem_private_key(path.read_bytes(), password=None)
@@ -130,73 +97,8 @@ class RoomKeys:
             raise ValueError(f"{path} is not an Ed25519 key")
         return key
 
-    def _authority(self, folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-        path, key_path = folder / "ca.pem", folder / "ca-key.pem"
-        if not _still_good(path):
-            fresh = ec.generate_private_key(ec.SECP256R1())
-            _write(key_path, _pem_of(fresh))
-            _write(path, _issue_authority(self._room, fresh).public_bytes(Encoding.PEM).decode())
-        key = load_pem_private_key(key_path.read_bytes(), password=None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError(f"{key_path} is not an elliptic curve key")
-        return x509.load_pem_x509_certificate(path.read_bytes()), key
 
-
-def _issue_authority(room: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Doorcard room {room}")])
-    return (
-        _certificate(name, name, key, AUTHORITY_DAYS)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, SHA256())
-    )
-
-
-def _issue(
-    name: str,
-    key: ec.EllipticCurvePrivateKey,
-    authority: x509.Certificate,
-    authority_key: ec.EllipticCurvePrivateKey,
-) -> x509.Certificate:
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    names = [
-        x509.DNSName(name),
-        x509.DNSName("localhost"),
-        x509.IPAddress(ipaddress.ip_address(LOOPBACK)),
-        x509.IPAddress(ipaddress.ip_address("::1")),
-    ]
-    usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    return (
-        _certificate(subject, authority.subject, key, CERTIFICATE_DAYS)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        .sign(authority_key, SHA256())
-    )
-
-
-def _certificate(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
-) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(days=days))
-    )
-
-
-def _still_good(path: Path) -> bool:
-    if not path.exists():
-        return False
-    ends = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
-    return ends > datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=RENEW_DAYS)
-
-
-def _pem_of(key: Ed25519PrivateKey | ec.EllipticCurvePrivateKey) -> str:
+def _pem_of(key: Ed25519PrivateKey) -> str:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 

@@ -1,15 +1,9 @@
 """Keys are made once, hold for each other, and nobody else may read them."""
 
-import datetime
 import json
-import ssl
 import stat
 from pathlib import Path
 
-import pytest
-from cryptography import x509
-
-from services.local import keys
 from services.local.keys import RoomKeys
 from services.runtime.auth import KeyFileVerifier
 from services.runtime.roles import Role
@@ -57,33 +51,9 @@ def test_nobody_else_may_read_them(tmp_path: Path) -> None:
     room.receipt_keys_file()
     room.password("wallet")
     room.mint_tokens(["table"])
-    room.certificate("table")
     paths = [folder, *folder.rglob("*")]
-    assert len(paths) > 10
+    assert len(paths) > 7
     assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in paths} == {0}
-
-
-def test_certificates_are_good_for_name_and_loopback(tmp_path: Path) -> None:
-    made = RoomKeys(tmp_path).certificate("wallet")
-    ssl.create_default_context(cafile=str(made.ca)).load_cert_chain(made.cert, made.key)
-    certificate = x509.load_pem_x509_certificate(made.cert.read_bytes())
-    authority = x509.load_pem_x509_certificate(made.ca.read_bytes())
-    certificate.verify_directly_issued_by(authority)
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.DNSName) == ["wallet", "localhost"]
-    assert "127.0.0.1" in {str(ip) for ip in names.get_values_for_type(x509.IPAddress)}
-
-
-def test_certificates_stay_until_they_are_about_to_expire(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    room = RoomKeys(tmp_path)
-    first = room.certificate("wallet").cert.read_bytes()
-    assert room.certificate("wallet").cert.read_bytes() == first
-    monkeypatch.setattr(keys, "RENEW_DAYS", keys.CERTIFICATE_DAYS + 1)
-    assert room.certificate("wallet").cert.read_bytes() != first
-    ends = x509.load_pem_x509_certificate(first).not_valid_after_utc
-    assert ends > datetime.datetime.now(datetime.UTC)
 
 
 def test_the_public_key_file_holds_no_private_key(tmp_path: Path) -> None:
