@@ -101,7 +101,7 @@ class Limits:
             return
         for (limit, _, _), wait_ms in zip(asked, waits, strict=True):
             if wait_ms:
-                raise _limited(limit, wait_ms)
+                raise limited(f"{limit[0]}.{limit[1]}", wait_ms)
 
 
 def counted(knock: Knock) -> dict[Scope, str]:
@@ -171,12 +171,12 @@ def _is_the_room(caller: Caller) -> bool:
     return Role.SERVICE in caller.roles and not caller.act_for
 
 
-def _limited(limit: Limit, wait_ms: int) -> ResourceExhausted:
-    name = f"{limit[0]}.{limit[1]}"
+def limited(name: str, wait_ms: int) -> ResourceExhausted:
+    """The refusal of what is over a limit, which is counted."""
     LIMITED.labels(name).inc()
     return ResourceExhausted(
         "RATE_LIMITED",
-        f"too many calls: {name}",
+        f"too much at once: {name}",
         metadata={"limit": name},
         retry_after_ms=wait_ms,
     )

@@ -32,6 +32,7 @@ from services.runtime.roles import Role
 from services.table.hands.hands import Order
 from services.table.hands.options import Wish
 from services.table.state import views
+from services.table.streams.budgets import Budgets, pause_s
 from services.table.streams.streams import Stream, Write
 from services.table.streams.watchers import Watchers
 from services.table.tables.tables import Tables
@@ -39,6 +40,8 @@ from services.table.tables.tables import Tables
 TURN_MAX: Final = 2**31
 STREETS: Final = range(3, 8)
 _FOR_SPECTATORS: Final = ("join", "part")
+_COSTS: Final = ("join", "part", "presence", "options")
+"""Frames that are counted (`budgets`)."""
 
 Frame = table_pb2.PlayRequestFrame
 Requests = AsyncIterable[table_pb2.PlayRequest]
@@ -50,12 +53,13 @@ class PlayServer:
     def __init__(self, tables: Tables, watchers: Watchers) -> None:
         self._tables = tables
         self._watchers = watchers
+        self._budgets = Budgets()
 
     async def play(self, requests: Requests, write: Write) -> None:
         """One stream, for as long as it lasts."""
         caller = current_caller()
         stream = self._open(caller)
-        playing = _Playing(self._tables, self._watchers, stream, caller)
+        playing = _Playing(self._tables, self._watchers, self._budgets, stream, caller)
         reading = asyncio.create_task(playing.read(requests))
         try:
             await stream.write_out(write)
@@ -76,9 +80,17 @@ class PlayServer:
 class _Playing:
     """One stream's requests."""
 
-    def __init__(self, tables: Tables, watchers: Watchers, stream: Stream, caller: Caller) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        watchers: Watchers,
+        budgets: Budgets,
+        stream: Stream,
+        caller: Caller,
+    ) -> None:
         self._tables = tables
         self._watchers = watchers
+        self._budgets = budgets
         self._stream = stream
         self._caller = caller
         self._last_table = ""
@@ -93,8 +105,11 @@ class _Playing:
                 most = stream.limits.frames
                 if len(request.frames) > most:
                     raise InvalidArgument.of_field("frames", f"at most {most} at once")
-                for frame in request.frames:
-                    self._take(frame, arrived_s)
+                refused = sum([not self._take(frame, arrived_s) for frame in request.frames])
+                if refused:
+                    # What he sends meanwhile waits with him, and costs nobody else anything.
+                    wait_s = pause_s(refused, len(stream.following), stream.limits.pause_s)
+                    await asyncio.sleep(wait_s)
                 await stream.room()
         except DoorcardError as error:
             stream.end(error)
@@ -107,7 +122,8 @@ class _Playing:
         else:
             stream.end()
 
-    def _take(self, frame: Frame, arrived_s: float) -> None:
+    def _take(self, frame: Frame, arrived_s: float) -> bool:
+        """Whether it was taken; else its refusal is queued."""
         table_id = frame.table_id
         if not self._stream.gateway:
             # His own stream may be for one table, which he need not name again.
@@ -117,22 +133,27 @@ class _Playing:
             check_request_id(frame.request_id)
             kind = frame.WhichOneof("frame") or ""
             player_id = self._player_of(frame, kind)
-            if kind == "presence" and not table_id:
+            everywhere = kind == "presence" and not table_id
+            if kind in _COSTS:
+                followed = len(self._stream.following.get(player_id, ())) if everywhere else 0
+                self._budgets.take((self._stream.gateway, player_id), max(1, followed))
+            if everywhere:
                 self._be_present_everywhere(player_id, connected=frame.presence.connected)
                 answer(0)
-                return
+                return True
             table_id = check_uuid(table_id, "table_id")
             if kind != "join" and not self._watchers.follows(self._stream, table_id, player_id):
                 raise FailedPrecondition("NOT_JOINED", "the first frame for a table is its join")
             if kind in ("presence", "part"):
                 answer(self._come_or_go(frame, table_id, player_id))
-                return
+                return True
             waited = self._submit(frame, kind, table_id, player_id, arrived_s)
         except DoorcardError as error:
             answer(0, error)
-            return
+            return False
         self._stream.expect()
         waited.add_done_callback(partial(self._done, table_id, frame.player_id, frame.request_id))
+        return True
 
     def _player_of(self, frame: Frame, kind: str) -> str:
         """Whom the frame is for. Raises PermissionDenied, InvalidArgument."""

@@ -32,6 +32,8 @@ class Limits(NamedTuple):
     """Requests without an answer before the next are read."""
     snapshots_bytes: int
     """Of tables that lost updates, in one message, about."""
+    pause_s: float
+    """The longest time that the next message is left unread after one with refused frames."""
 
 
 OWN: Final = Limits(
@@ -43,6 +45,7 @@ OWN: Final = Limits(
     answers_bytes=64 * 1024,
     answers_due=256,
     snapshots_bytes=64 * 1024,
+    pause_s=1.0,
 )
 """A player's own stream, and a spectator's."""
 GATEWAY: Final = Limits(
@@ -54,6 +57,7 @@ GATEWAY: Final = Limits(
     answers_bytes=1024 * 1024,
     answers_due=8192,
     snapshots_bytes=256 * 1024,
+    pause_s=0.1,
 )
 """A stream for many players at many tables."""
 
