@@ -19,6 +19,7 @@ from services.game.rulebook import UNITS_MAX
 from services.game.wants import ActionKind
 from services.runtime.auth import Caller, acting_player, current_caller
 from services.runtime.errors import (
+    OUR_FAULT,
     DoorcardError,
     FailedPrecondition,
     Internal,
@@ -94,6 +95,8 @@ class _Playing:
         self._stream = stream
         self._caller = caller
         self._last_table = ""
+        self._refused = 0
+        """Frames that were refused since the last pause in reading, at once or later."""
         self._joins: set[asyncio.Task[int]] = set()
 
     async def read(self, requests: Requests) -> None:
@@ -105,10 +108,12 @@ class _Playing:
                 most = stream.limits.frames
                 if len(request.frames) > most:
                     raise InvalidArgument.of_field("frames", f"at most {most} at once")
-                refused = sum([not self._take(frame, arrived_s) for frame in request.frames])
-                if refused:
+                for frame in request.frames:
+                    self._take(frame, arrived_s)
+                if self._refused:
                     # What he sends meanwhile waits with him, and costs nobody else anything.
-                    wait_s = pause_s(refused, len(stream.following), stream.limits.pause_s)
+                    wait_s = pause_s(self._refused, len(stream.following), stream.limits.pause_s)
+                    self._refused = 0
                     await asyncio.sleep(wait_s)
                 await stream.room()
         except DoorcardError as error:
@@ -122,8 +127,7 @@ class _Playing:
         else:
             stream.end()
 
-    def _take(self, frame: Frame, arrived_s: float) -> bool:
-        """Whether it was taken; else its refusal is queued."""
+    def _take(self, frame: Frame, arrived_s: float) -> None:
         table_id = frame.table_id
         if not self._stream.gateway:
             # His own stream may be for one table, which he need not name again.
@@ -140,20 +144,19 @@ class _Playing:
             if everywhere:
                 self._be_present_everywhere(player_id, connected=frame.presence.connected)
                 answer(0)
-                return True
+                return
             table_id = check_uuid(table_id, "table_id")
             if kind != "join" and not self._watchers.follows(self._stream, table_id, player_id):
                 raise FailedPrecondition("NOT_JOINED", "the first frame for a table is its join")
             if kind in ("presence", "part"):
                 answer(self._come_or_go(frame, table_id, player_id))
-                return True
+                return
             waited = self._submit(frame, kind, table_id, player_id, arrived_s)
         except DoorcardError as error:
             answer(0, error)
-            return False
+            return
         self._stream.expect()
         waited.add_done_callback(partial(self._done, table_id, frame.player_id, frame.request_id))
-        return True
 
     def _player_of(self, frame: Frame, kind: str) -> str:
         """Whom the frame is for. Raises PermissionDenied, InvalidArgument."""
@@ -226,6 +229,7 @@ class _Playing:
         """What became of a request, encoded; on a gateway's stream for the player it named."""
         result = table_pb2.RequestResult(request_id=request_id, version=version)
         if isinstance(failure, DoorcardError):
+            self._refused += failure.code not in OUR_FAULT
             result.refusal.CopyFrom(_refusal(failure))
         elif failure is not None:
             result.refusal.CopyFrom(_refusal(Internal("INTERNAL", "internal error")))

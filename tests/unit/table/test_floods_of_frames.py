@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import pytest
+from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2
 
 from services.runtime.auth import Caller, enter_call
@@ -21,6 +22,7 @@ from tests.unit.table.test_watchers import playing, settled, watching
 
 Sent = Mapping[str, Any]
 
+FOLD = game_pb2.Action(kind=game_pb2.ACTION_KIND_FOLD)
 JOIN = {"join": table_pb2.JoinTable()}
 GONE = {"presence": table_pb2.Presence(connected=False)}
 BACK = {"presence": table_pb2.Presence(connected=True)}
@@ -220,6 +222,22 @@ async def test_presence_at_all_tables_costs_as_much_as_at_each(
     await settled(room)
     assert taken == [1, 1, 2, 1]
     await gateway.close()
+
+
+async def test_acts_that_are_refused_later_slow_the_reading_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room, server = await opened()
+    monkeypatch.setattr(play_server, "pause_s", lambda *_: 3600.0)
+    stale = {"act": table_pb2.PlayAction(hand_id=room.table_id, turn=1, action=FOLD)}
+    flooder = Player(server, "anna")
+    flooder.send(room.table_id, [JOIN])
+    for _ in range(5):
+        flooder.send(room.table_id, [stale])
+        await settled(room)
+    assert flooder.read == 3
+    assert len(flooder.refusals()) == 2
+    await flooder.close()
 
 
 async def test_a_stream_that_floods_is_read_no_further_for_a_while(
