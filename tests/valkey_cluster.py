@@ -141,13 +141,18 @@ class ValkeyCluster:
         until(lambda: all(self._knows_all(node) for node in self.nodes))
         for number, node in enumerate(self.nodes[primaries:]):
             replicate(node, self.nodes[number % primaries])
+        self.until_whole()
+
+    def until_whole(self) -> None:
+        """Wait until every node knows an owner of every slot."""
         until(lambda: all(self._is_whole(node) for node in self.nodes))
 
     def _knows_all(self, node: Node) -> bool:
         return f"cluster_known_nodes:{len(self.nodes)}\r" in node.ask("CLUSTER", "INFO")
 
     def _is_whole(self, node: Node) -> bool:
-        return "cluster_state:ok" in node.ask("CLUSTER", "INFO")
+        said = node.ask("CLUSTER", "INFO")
+        return "cluster_state:ok" in said and "cluster_slots_assigned:16384\r" in said
 
 
 def replicate(node: Node, primary: Node) -> None:

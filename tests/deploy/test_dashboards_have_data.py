@@ -12,15 +12,21 @@ from pathlib import Path
 
 import pytest
 import yaml
+from doorcard.table.v1 import table_pb2, table_pb2_grpc
+from grpc.aio import Channel
 from rich.console import Console
 from typer.testing import CliRunner
 
 from services.local.__main__ import app
+from services.local.access import open_access
+from services.local.bots import bearer
 from services.local.dashboards import DASHBOARDS
 from services.local.demo import run_demo
 from services.local.drawn import drawn, span
 from services.local.panels import Dashboard
 from services.local.prometheus import Prometheus, local_prometheus, room_metrics
+from services.local.room import Room
+from services.local.summary import Summary
 from services.local.top_view import PanelBox, Top
 from tests.deploy.promql import DEPLOY, known_names, metric_names
 from tests.deploy.room import running_room
@@ -51,10 +57,31 @@ def watched() -> Iterator[Watched]:
         local_prometheus(room_metrics(room.home), rules=RULES) as prometheus,
     ):
         began_s = time.time()
-        summary = runner.run(run_demo(room, HANDS, console=Console(quiet=True)))
+        summary = runner.run(demo_with_somebody_in_the_lobby(room))
         assert summary.ok, summary
         until_recorded(prometheus)
         yield Watched(room.home, prometheus, began_s, time.time())
+
+
+async def demo_with_somebody_in_the_lobby(room: Room) -> Summary:
+    async with open_access(room, "lobby", "lobby-operator") as access:
+        watching = [
+            asyncio.create_task(watch_lobby(channel, access.operator_token))
+            for channel in access.tables
+        ]
+        try:
+            return await run_demo(room, HANDS, console=Console(quiet=True))
+        finally:
+            for each in watching:
+                each.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+
+
+async def watch_lobby(channel: Channel, token: str) -> None:
+    stub = table_pb2_grpc.TableServiceStub(channel)
+    request = table_pb2.WatchLobbyRequest()
+    async for _ in stub.WatchLobby(request, metadata=bearer(token)):
+        pass
 
 
 def until_recorded(prometheus: Prometheus) -> None:

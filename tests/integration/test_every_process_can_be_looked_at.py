@@ -22,7 +22,11 @@ from tests.integration.rooms import Places, client, player_to_act
 Kind = game_pb2.ActionKind
 NAME = re.compile(r"(doorcard|grpc_server|grpc_client|process|python)_[a-z0-9_]+")
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|[@]")
-TABLES = {"doorcard.table.v1.TableService", "doorcard.table.v1.TableInternalService"}
+TABLES = {
+    "doorcard.table.v1.TableService",
+    "doorcard.table.v1.TableInternalService",
+    "doorcard.table.v1.TableAdminService",
+}
 SERVICES = {
     "shuffler": {"doorcard.shuffler.v1.ShufflerService"},
     "showdown": {"doorcard.showdown.v1.ShowdownService"},

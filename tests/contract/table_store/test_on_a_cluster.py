@@ -174,6 +174,7 @@ async def test_a_slot_that_nobody_has_is_unavailable_until_somebody_has_it(
                 except Unavailable:
                     continue
         assert found == stored
+    await asyncio.to_thread(nodes.until_whole)
 
 
 def test_the_doctor_looks_at_every_node(nodes: ValkeyCluster) -> None:

@@ -18,7 +18,7 @@ def files_of_wheel(project: Path, folder: Path) -> list[str]:
 def test_the_wheel_of_the_services_has_nothing_of_it(tmp_path: Path) -> None:
     files = files_of_wheel(ROOT, tmp_path)
     assert "services/shuffler/server.py" in files
-    assert not [file for file in files if "script" in file and file.endswith(".py")]
+    assert not [file for file in files if "scripted" in file and file.endswith(".py")]
 
 
 def test_its_own_wheel_has_it_alone(tmp_path: Path) -> None:
