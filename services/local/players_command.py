@@ -147,7 +147,11 @@ def _accounts(ledger: WalletAccess, player: str) -> Iterator[Entry]:
 
 
 def _table(found: Sequence[Entry]) -> Table:
-    shown = Table("player", "name", "table", box=None)
+    shown = Table(box=None)
+    # Ids are for copying: whole, whatever else has to wrap.
+    shown.add_column("player", no_wrap=True)
+    for column in ("name", "table"):
+        shown.add_column(column, overflow="fold")
     for column in ("seat", "stack"):
         shown.add_column(column, justify="right")
     shown.add_column("state")

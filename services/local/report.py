@@ -11,8 +11,8 @@ from typing import Annotated, Final
 
 import typer
 from plotly import graph_objects, offline
-from rich.console import Console
 
+from services.local.commands import check_writable
 from services.local.dashboards import DASHBOARDS
 from services.local.drawn import Drawn, Span, drawn, said, span
 from services.local.panels import Dashboard, Unit
@@ -71,23 +71,25 @@ def report_command(
     minutes: Annotated[float, typer.Option(min=0.1, help="How far back it looks.")] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Say what was drawn as JSON.")] = False,
 ) -> None:
-    """Draw the dashboards as one HTML page. Status 1: Prometheus does not answer."""
-    console = Console(stderr=as_json)
+    """Draw the dashboards as one HTML page.
+
+    Exit status: 0, 1 when Prometheus does not answer, 2 when the page cannot be written.
+    """
+    check_writable(out, "out")
     try:
         with watched(prometheus, minutes * 60) as source:
             when = span(source, time.time(), minutes * 60, POINTS)
             pages = _ask(source, when)
     except PrometheusError as error:
-        console.print(str(error), style="red", highlight=False, markup=False, soft_wrap=True)
+        typer.secho(str(error), fg="red", err=True)
         raise typer.Exit(1) from None
-    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page(pages, when), encoding="utf-8")
     panels = [each for _, panels in pages for each in panels]
     empty = [each.panel.title for each in panels if not each.series]
     if as_json:
         typer.echo(json.dumps({"out": str(out), "panels": len(panels), "empty": empty}))
     else:
-        console.print(f"{out}: {len(panels)} panels, {len(empty)} without data", highlight=False)
+        typer.echo(f"{out}: {len(panels)} panels, {len(empty)} without data")
 
 
 def page(pages: Sequence[tuple[Dashboard, Sequence[Drawn]]], when: Span) -> str:

@@ -59,6 +59,8 @@ def list_command(
     if as_json:
         typer.echo(json.dumps(decisions if decided else [each.fields() for each in found]))
     elif decided:
+        if not decisions:
+            typer.echo("nothing was decided")
         for each in decisions:
             at = utc_text(each["at_ms"])
             typer.echo(

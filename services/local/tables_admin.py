@@ -315,7 +315,10 @@ def _entry(logged: history_pb2.AuditEntry) -> dict[str, Any]:
 
 
 def _listed(found: list[history_pb2.AuditEntry]) -> Table:
-    shown = Table("number", "at", "operator", "action", "of", "reason", "changes", box=None)
+    shown = Table(box=None)
+    for column in ("number", "at", "operator", "action", "of", "reason", "changes"):
+        # Ids are for copying: whole, whatever else has to wrap.
+        shown.add_column(column, no_wrap=column == "of", overflow="fold")
     for logged in found:
         each = logged.record
         shown.add_row(

@@ -205,6 +205,8 @@ def _status(report: Report) -> Exit:
 def _places(at: str) -> Places:
     try:
         found = Places.of(home_folder())
+    except FileNotFoundError:
+        refuse(f"no room runs in {home_folder()}: start one with `doorcard up`")
     except (OSError, KeyError, ValueError) as error:
         refuse(f"no room runs in {home_folder()}: {error}")
     return replace(found, tables=tuple(at.split(","))) if at else found

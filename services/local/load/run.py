@@ -163,9 +163,12 @@ class Load:
                     await self._open_one(number, tables, wallet, streams)
                     self._progress.opened += 1
 
-        async with asyncio.TaskGroup() as group:
-            for number in range(self._wish.tables):
-                group.create_task(one(number))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(self._wish.tables):
+                    group.create_task(one(number))
+        except ExceptionGroup as faults:  # of many for the same reason, one is said
+            raise faults.exceptions[0] from None
 
     async def _open_one(
         self, number: int, tables: grpc.aio.Channel, wallet: grpc.aio.Channel, streams: Streams

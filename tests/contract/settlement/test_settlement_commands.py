@@ -61,6 +61,7 @@ def test_what_is_set_aside_is_listed_with_its_last_message(url: str, client: Red
 
 def test_a_retry_ends_the_rest_and_keeps_it_listed(url: str, client: Redis) -> None:
     park(client)
+    assert doorcard(url, "list", "--decisions") == (1, "nothing was decided\n")
     assert doorcard(url, "retry", WORK)[0] == 2, "a reason is needed"
     assert begin(client) is None
     status, _ = doorcard(url, "retry", WORK, "--reason", "a new version", "--operator", "olga")
