@@ -82,6 +82,7 @@ def test_a_trigger_whose_child_is_killed_is_done_again_by_another(
     assert not client.keys("celery-task-meta-*"), "nobody keeps results"
 
 
+@pytest.mark.deep
 def test_work_that_kills_every_worker_is_parked_and_the_rest_goes_on(
     fake_room: FakeRoom, start: Start, client: Redis
 ) -> None:
