@@ -57,16 +57,14 @@ class Process:
         path = Path(f"/proc/{self.popen.pid}/task/{self.popen.pid}/children")
         return [int(each) for each in path.read_text().split()]
 
-    def kill_child(self, peer: str) -> None:
-        """SIGKILL for the child that is at the other end of a connection, by gRPC's name of it."""
-        port = int(peer.rpartition(":")[2])
-        tables = [Path(f"/proc/net/{each}").read_text() for each in ("tcp", "tcp6")]
-        table = [line for each in tables for line in each.splitlines()[1:]]
-        inode = next(line.split()[9] for line in table if line.split()[1].endswith(f":{port:04X}"))
+    def kill_child(self, peer: str, server: str) -> None:
+        """SIGKILL for the child at the other end of a connection to `server` (host:port), by gRPC's
+        name of it.
+        """
+        socket = f"socket:[{inode_of(peer, server)}]"
         for pid in self.children():
             with suppress(OSError):
-                files = [os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir()]
-                if f"socket:[{inode}]" in files:
+                if socket in [os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir()]:
                     os.kill(pid, signal.SIGKILL)
                     return
         raise AssertionError("none of the children has that connection")
@@ -78,6 +76,20 @@ class Process:
     def kill(self) -> None:
         self.popen.kill()
         self.popen.wait()
+
+
+def inode_of(near: str, far: str) -> int:
+    """Of the socket that connects two ports of this machine (names that end in :port).
+
+    Both ports: one alone is also that of connections elsewhere, and of those that are over.
+    """
+    ports = [f":{int(each.rpartition(':')[2]):04X}" for each in (near, far)]
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if all(end.endswith(port) for end, port in zip(fields[1:3], ports, strict=True)):
+                return int(fields[9])
+    raise AssertionError("there is no such connection")
 
 
 Start = Callable[..., Process]

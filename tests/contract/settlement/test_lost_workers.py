@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from socket import SO_REUSEADDR, SOL_SOCKET, socket
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from services.settlement.broker import connect_broker
 from services.settlement.settings import WorkerSettings
 from tests import valkey
 from tests.contract.settlement.fakes import FakeRoom
-from tests.contract.settlement.processes import Process, Start, drained, wait_until
+from tests.contract.settlement.processes import Process, Start, drained, inode_of, wait_until
 
 WORK = "drain-0"
 
@@ -53,14 +54,38 @@ class Poison:
 
     def __init__(self, room: FakeRoom, worker: Process) -> None:
         self.worker = worker
+        self.server = room.address
         self.armed = True
         self.kills = 0
         room.tables.before_read = self.read
 
     def read(self, shard: int, peer: str) -> None:
         if shard == 0 and self.armed:
+            self.worker.kill_child(peer, self.server)
             self.kills += 1
-            self.worker.kill_child(peer)
+
+
+def test_a_child_is_found_by_its_connection_beside_one_that_is_over() -> None:
+    with socket() as elsewhere, socket() as server:
+        for listening in (elsewhere, server):
+            listening.bind(("127.0.0.1", 0))
+            listening.listen()
+        with near_end() as over:
+            over.connect(elsewhere.getsockname())
+            near = over.getsockname()
+        elsewhere.accept()[0].close()
+        with near_end() as child:
+            child.bind(near)
+            child.connect(server.getsockname())
+            found = inode_of(*(f"ipv4:127.0.0.1:{end[1]}" for end in (near, server.getsockname())))
+            assert os.readlink(f"/proc/self/fd/{child.fileno()}") == f"socket:[{found}]"
+
+
+def near_end() -> socket:
+    """Of a connection whose port another may have too."""
+    end = socket()
+    end.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+    return end
 
 
 def test_a_trigger_whose_child_is_killed_is_done_again_by_another(
@@ -82,7 +107,6 @@ def test_a_trigger_whose_child_is_killed_is_done_again_by_another(
     assert not client.keys("celery-task-meta-*"), "nobody keeps results"
 
 
-@pytest.mark.deep
 def test_work_that_kills_every_worker_is_parked_and_the_rest_goes_on(
     fake_room: FakeRoom, start: Start, client: Redis
 ) -> None:
