@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from redis import Redis
 
-from services.runtime.clock import now_ms
+from services.runtime.clock import MS_PER_S, now_ms
 from services.runtime.ids import uuid7
 from services.runtime.logs import logger
 from services.settlement import meters
@@ -26,8 +26,9 @@ from services.settlement.broker import BROKER_AWAY
 DEATHS_MAX: Final = 3
 REST_S: Final = 60
 SURELY_OVER_MS: Final = 60_000
-"""Twice the hard limit of a task: a mark of that age is nobody's, whatever the clocks say."""
+"""Twice the hard limit of a task: a mark of that age is nobody's, however slow its worker is."""
 MARKS_KEPT_S: Final = 3600
+US_PER_MS: Final = 1000
 PARKED_MAX: Final = 1000
 DECISIONS_KEPT: Final = 200
 
@@ -136,16 +137,19 @@ class Attempts:
         pipe.exists(_rest(work))
         pipe.hget(PARKED, work)
         pipe.hlen(PARKED)
-        marks, rests, parked, count = pipe.execute()
+        pipe.time()
+        marks, rests, parked, count, (second, microsecond) = pipe.execute()
         meters.PARKED_MESSAGES.set(count)
         if rests:
             return None
+        # Workers' clocks may differ by more than a mark lives: its age is told by the broker's.
+        at_ms = second * MS_PER_S + microsecond // US_PER_MS
         found = [(Mark(*_text(each).split("|")), int(score)) for each, score in marks]
-        if deaths(found, mark, now_ms()) >= (1 if parked else DEATHS_MAX):
+        if deaths(found, mark, at_ms) >= (1 if parked else DEATHS_MAX):
             self._park(work, task, args, mark, parked, count)
             return None
         pipe = client.pipeline(transaction=False)
-        pipe.zadd(_marks(work), {mark.text(): now_ms()})
+        pipe.zadd(_marks(work), {mark.text(): at_ms})
         pipe.expire(_marks(work), MARKS_KEPT_S)
         pipe.execute()
         return Begun(work, mark.text())
@@ -183,7 +187,7 @@ class Attempts:
 
 
 def deaths(marks: Iterable[tuple[Mark, int]], mine: Mark, at_ms: int) -> int:
-    """How many of the marks (with when they were made) are of workers that died.
+    """How many of the marks (with when they were made, by one clock) are of workers that died.
 
     I hold the only turn of this work in my worker, and a message is with one worker at a time: what
     stands in either's name is over. Marks of other workers may be of work that is running, until

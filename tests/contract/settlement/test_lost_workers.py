@@ -265,6 +265,21 @@ def test_many_workers_that_hang_on_the_same_work_are_no_deaths(client: Redis) ->
     assert begin(workers[0])
 
 
+def test_marks_have_their_age_by_the_broker_s_clock_whatever_the_workers_say(
+    client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_ns = time.time_ns
+    for n in range(2 * DEATHS_MAX):
+        apart_ns = n * 2 * SURELY_OVER_MS * 1_000_000
+        monkeypatch.setattr(time, "time_ns", lambda apart_ns=apart_ns: real_ns() + apart_ns)
+        assert begin(Attempts(lambda: client, f"worker-{n}"), f"m{n}"), "nobody died"
+    seconds, _ = client.time()
+    name: Any = f"settlement:unfinished:{WORK}"
+    marks: Any = client.zrange(name, 0, -1, withscores=True)
+    assert len(marks) == 2 * DEATHS_MAX
+    assert all(abs(made_ms / 1000 - seconds) < SURELY_OVER_MS / 1000 for _, made_ms in marks)
+
+
 def test_success_forgets_deaths_and_an_error_is_none(client: Redis) -> None:
     counts = Attempts(lambda: client, "here")
     for _ in range(DEATHS_MAX - 1):
