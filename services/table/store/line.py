@@ -97,6 +97,9 @@ class Script:
         self.sha: Final = hashlib.sha1(self.text, usedforsecurity=False).hexdigest()
 
 
+_FENCE: Final = Script(Path(__file__).parent / "scripts" / "fence.lua")
+
+
 class Command:
     """A command on its way.
 
@@ -143,7 +146,7 @@ class Command:
         ahead = []
         if self.durable and self.tries > 1:
             fence = f"{self.key.partition('}')[0]}}}:fence"
-            ahead.append(packed("SET", fence, self.tries))
+            ahead.append(packed("EVAL", _FENCE.text, 1, fence, self.tries))
         if self.asking:
             ahead = [part for each in (*ahead, b"") for part in (_ASKING, each) if part]
         return ahead
@@ -200,12 +203,9 @@ class Wire(ABC):
     def subscription(self, on_message: OnMessage, on_subscribed: OnSubscribed) -> Channels:
         """Sharded channels, on connections of their own."""
 
-    def ask(self, *command: Argument, durable: bool = False) -> "asyncio.Future[Any]":
-        """A command whose second word is its key.
-
-        durable: answer only when the replicas have it, if any are required.
-        """
-        return self._left(command, str(command[1]), durable=durable)
+    def ask(self, *command: Argument) -> "asyncio.Future[Any]":
+        """A command whose second word is its key; its answer waits for no replica."""
+        return self._left(command, str(command[1]), durable=False)
 
     def run(
         self,
@@ -215,7 +215,10 @@ class Wire(ABC):
         *,
         durable: bool = True,
     ) -> "asyncio.Future[Any]":
-        """`ask` for a script; all keys belong to one slot. One that only reads is never durable."""
+        """A script; all keys belong to one slot.
+
+        durable: answer only when the replicas have it, if any are required and if it writes.
+        """
         command = ("EVALSHA", script.sha, len(keys), *keys, *args)
         return self._left(command, str(keys[0]), durable=durable and script.writes)
 

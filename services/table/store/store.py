@@ -195,8 +195,7 @@ class Store:
         Raises Unavailable (WRITE_UNCONFIRMED).
         """
         if self._confirms:
-            fence = _key(self.shard_of(table_id), "fence")
-            await self._line.ask("SET", fence, self.replica_id, durable=True)
+            await self.run("fence", self.shard_of(table_id), ("fence",), self.replica_id)
 
     async def load(self, table_id: str) -> Stored | None:
         """The table as it is, None if there is none."""

@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from services.runtime.errors import Unavailable
+from services.table.store import line
+from services.table.store.cluster import ClusterWire
 from services.table.store.store import Store
 from services.table.store.stored import Stored
 from tests import valkey_cluster
@@ -82,6 +85,40 @@ async def test_without_its_replica_a_commit_is_unconfirmed_and_found_once_it_is_
             while not await _confirmed(store):
                 pass
         await committed(store, change(second, b"three"))
+
+
+async def test_without_memory_what_was_written_before_is_confirmed(pair: ValkeyCluster) -> None:
+    async with store_on(pair, replicas_required=1) as store:
+        stored = await committed(store, change(None, b"one"))
+        _fill(pair)
+        await store.confirm(TABLE)
+        assert await store.load(TABLE) == stored
+
+
+async def test_without_memory_a_write_that_is_sent_again_is_confirmed(pair: ValkeyCluster) -> None:
+    script, key = line.Script(Path(line.__file__).parent / "scripts" / "close.lua"), "{t1}:shard"
+    wire = ClusterWire(pair.url, (script,), replicas_required=1)
+    wire.start()
+    try:
+        loop = asyncio.get_running_loop()
+        sent_again = line.Command(
+            line.packed("EVALSHA", script.sha, 1, key, "REDIS_LOST", 0),
+            key,
+            loop.create_future(),
+            loop.time() + 4,
+            durable=True,
+        )
+        sent_again.tries = 1
+        _fill(pair)
+        wire.leave(sent_again)
+        assert await sent_again.answer == 1
+    finally:
+        await wire.close()
+
+
+def _fill(pair: ValkeyCluster) -> None:
+    """As with noeviction when the primary's last byte is used."""
+    pair.nodes[0].ask("CONFIG", "SET", "maxmemory", 1)
 
 
 async def _confirmed(store: Store) -> bool:
