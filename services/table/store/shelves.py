@@ -16,17 +16,21 @@ _TURN_KEY: Final = "{room}:turn"
 
 
 class Shelves:
-    """The lists. Everything waits for Redis, and raises Unavailable when it does not answer."""
+    """The lists. Everything waits for Redis, and raises Unavailable when it does not answer.
 
-    def __init__(self, line: Wire, script: Script, replica_id: str) -> None:
+    shelve, turn: the scripts of these names. replica_id: whose turn it may be.
+    """
+
+    def __init__(self, line: Wire, shelve: Script, turn: Script, replica_id: str) -> None:
         self._line = line
-        self._script = script
+        self._shelve = shelve
+        self._turn = turn
         self._replica_id = replica_id
 
     async def put(self, shelf: str, name: str, value: str) -> None:
         """List a name. Raises FailedPrecondition (TOO_MANY)."""
         args: list[Argument] = [name, value, LISTED_MAX]
-        if not await self._line.run(self._script, [_key(shelf)], args):
+        if not await self._line.run(self._shelve, [_key(shelf)], args):
             raise FailedPrecondition(
                 "TOO_MANY", f"at most {LISTED_MAX} of {shelf}", metadata={"max": str(LISTED_MAX)}
             )
@@ -46,13 +50,8 @@ class Shelves:
 
         Two may think so for a moment; whatever they do must be right twice.
         """
-        taken = await self._line.ask("SET", _TURN_KEY, self._replica_id, "NX", "PX", LEASE_MS)
-        if taken is not None:
-            return True
-        if await self._line.ask("GET", _TURN_KEY) != self._replica_id.encode():
-            return False
-        await self._line.ask("PEXPIRE", _TURN_KEY, LEASE_MS)
-        return True
+        args = (self._replica_id, LEASE_MS)
+        return bool(await self._line.run(self._turn, (_TURN_KEY,), args, durable=False))
 
 
 def _key(shelf: str) -> str:

@@ -134,7 +134,7 @@ class Store:
         )
         self._confirms = replicas_required > 0
         self.heart: Final = Heart(self._line, _SCRIPTS["heartbeat"], replica_id)
-        self.shelves: Final = Shelves(self._line, _SCRIPTS["shelve"], replica_id)
+        self.shelves: Final = Shelves(self._line, _SCRIPTS["shelve"], _SCRIPTS["turn"], replica_id)
         self.buckets: Final = Buckets(self._line, _SCRIPTS["bucket"], keys.subkey("rate limits"))
         self.allowances: Final = Allowances(
             self._line, _SCRIPTS["protect"], _SCRIPTS["unprotect"], replica_id

@@ -36,6 +36,16 @@ async def test_a_replica_starts_and_is_seen_by_the_others(
             assert set(one.heart.live) == {"replica-1", "replica-2"}
 
 
+async def test_one_replica_goes_on_to_do_what_one_is_enough_for(
+    full: valkey.Valkey, open_store: OpenStore
+) -> None:
+    async with open_store() as one, open_store(replica_id="replica-2") as other:
+        fill(full)
+        assert await one.shelves.my_turn()
+        assert not await other.shelves.my_turn()
+        assert await one.shelves.my_turn()
+
+
 async def test_a_hand_in_progress_ends_and_nothing_new_begins(
     full: valkey.Valkey, open_store: OpenStore
 ) -> None:

@@ -9,6 +9,7 @@ from services.runtime.errors import Internal
 from services.table.store.store import LEASE_MS
 from services.table.tables import sweep as sweep_module
 from services.table.tables.sweep import Sweep
+from tests import valkey
 from tests.contract.table_store.stores import OpenStore, change, committed
 
 
@@ -147,3 +148,17 @@ async def test_a_replica_leaves_the_shards_of_others_alone_unless_they_are_late(
         own = {table_id for table_id in ids if store.shard_of(table_id) == 0}
         assert own - late
         assert ticked == late | own
+
+
+async def test_the_turn_of_one_replica_is_over_when_it_no_longer_asks(
+    server: valkey.Valkey, open_store: OpenStore
+) -> None:
+    async with open_store() as one, open_store(replica_id="replica-2") as other:
+        assert await one.shelves.my_turn()
+        with server.client() as client:
+            client.pexpire("{room}:turn", 1000)
+            assert await one.shelves.my_turn()
+            assert client.pttl("{room}:turn") > 1000
+            client.delete("{room}:turn")
+        assert await other.shelves.my_turn()
+        assert not await one.shelves.my_turn()
