@@ -22,6 +22,7 @@ from services.local.ledger import ledger_app
 from services.local.load.command import load_command
 from services.local.lock import HomeInUseError
 from services.local.logs_command import logs_command
+from services.local.paper import paper
 from services.local.players_command import players_command
 from services.local.replay import replay_command
 from services.local.report import report_command
@@ -191,7 +192,7 @@ def _until_interrupted(work: Coroutine[None, None, int], console: Console) -> in
     try:
         return asyncio.run(run())
     except (HomeInUseError, StartFailedError, DoorcardError) as error:
-        told = Console(stderr=True)
+        told = paper(stderr=True)
         told.print(str(error), style="red", highlight=False, markup=False, soft_wrap=True)
         return 1
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from services.game.cards import card_names, parse_cards
 from services.game.rulebook import Game
 from services.game.showdown import HAND_CARDS, SEATS_MAX
+from services.local.paper import paper
 from services.showdown.equity import Estimation, Spot, Worth
 from services.showdown.evaluation import Order, Ranked, rank_hands
 from services.showdown.table_files import share_tables, usual_folder
@@ -48,7 +49,7 @@ def rank_command(
         entries = [_ranked_entry(hand, found) for hand, found in ranked]
         typer.echo(json.dumps({"order": order, "hands": entries}))
     else:
-        Console().print(_ranked_table(order, ranked))
+        paper().print(_ranked_table(order, ranked))
 
 
 def equity_command(
@@ -92,7 +93,7 @@ def equity_command(
     if as_json:
         typer.echo(json.dumps(_equity_entry(estimation, seed)))
     else:
-        Console().print(_equity_table(estimation, seed, took_s))
+        paper().print(_equity_table(estimation, seed, took_s))
 
 
 def _work_out(estimation: Estimation, console: Console) -> None:

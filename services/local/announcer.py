@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from services.local.paper import paper
 from services.local.room import Room, home_folder
 from services.local.supervisor import Change, State
 
@@ -21,7 +22,7 @@ class Announcer:
     """
 
     def __init__(self, *, as_json: bool, console: Console | None = None) -> None:
-        self.console: Final = console or Console(stderr=as_json)
+        self.console: Final = console or paper(stderr=as_json)
         self._as_json = as_json
         self._began_s = time.monotonic()
         self._seen: set[str] = set()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from services.local import room_file
@@ -26,6 +25,7 @@ from services.local.checks import (
 )
 from services.local.embedded import postgres_url, valkey_url
 from services.local.keys import RoomKeys
+from services.local.paper import paper
 from services.local.room import DATABASES, home_folder
 from services.local.waiting import progress_bar
 from services.runtime.listen import split_listen
@@ -58,7 +58,7 @@ def doctor_command(
     if as_json:
         typer.echo(json.dumps([asdict(each) for each in findings]))
     else:
-        Console().print(_table(findings))
+        paper().print(_table(findings))
     raise typer.Exit(int(any(each.state is State.WRONG for each in findings)))
 
 

@@ -11,8 +11,6 @@ from doorcard.wallet.v1 import wallet_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
-from rich.console import Console
-from rich.table import Table
 
 from services.local.commands import (
     Address,
@@ -25,6 +23,7 @@ from services.local.commands import (
     refuse,
 )
 from services.local.ledger_reconcile import reconcile_command, resolve_command
+from services.local.paper import listing, paper
 from services.local.waiting import spinner
 from services.runtime.clock import milliseconds, utc_text
 
@@ -142,10 +141,10 @@ def rake_command(
         typer.echo(json.dumps({"by": by, "currency": currency, "lines": entries}))
         return
     shares = ("dealt", "contributed") if of_player else ()
-    shown = Table(by, "hands", "rake", *shares, box=None)
+    shown = listing(by, "hands", "rake", *shares)
     for entry in entries:
         shown.add_row(*(str(entry[column]) for column in (by, "hands", "rake", *shares)))
-    Console().print(shown)
+    paper().print(shown)
 
 
 @parked_app.command("list")
@@ -293,12 +292,12 @@ def transfer_command(
     told += [f"hand {found.hand_id}"] if found.hand_id else []
     told += [found.reason] if found.reason else []
     typer.echo(", ".join(told))
-    shown = Table("from", "to", "amount", "", box=None)
+    shown = listing("from", "to", "amount", "")
     for line in found.lines:
         shown.add_row(
             _owner(line.debit), _owner(line.credit), str(line.amount), line.debit.currency
         )
-    Console().print(shown)
+    paper().print(shown)
 
 
 def _owner(account: pb.Account) -> str:
@@ -339,14 +338,14 @@ def _print_parked(found: list[pb.ParkedEntry], *, as_json: bool) -> None:
     if not found:
         typer.echo("nothing is parked")
         return
-    shown = Table("entry", "table", "place", "reason", "parked", "resolved", box=None)
+    shown = listing("entry", "table", "place", "reason", "parked", "resolved")
     for each in found:
         resolved = f"{each.resolution} ({each.resolved_by})" if each.HasField("resolved") else ""
         place = f"{each.shard}/{each.epoch}/{each.seq}"
         shown.add_row(
             each.entry_id, each.table_id, place, each.reason, _time(each.parked), resolved
         )
-    Console().print(shown)
+    paper().print(shown)
 
 
 def _entry(message: Message) -> dict[str, Any]:

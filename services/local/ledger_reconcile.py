@@ -20,8 +20,6 @@ from doorcard.table.v1 import (
 )
 from doorcard.wallet.v1 import wallet_pb2 as pb
 from doorcard.wallet.v1 import wallet_pb2_grpc
-from rich.console import Console
-from rich.table import Table
 
 from services.local.commands import (
     CALL_S,
@@ -37,6 +35,7 @@ from services.local.commands import (
     reach,
     refuse,
 )
+from services.local.paper import listing, paper
 from services.local.waiting import progress_bar
 from services.runtime.channels import call_sync
 from services.runtime.errors import DoorcardError, InvalidArgument, NotFound
@@ -284,10 +283,10 @@ def _sum_line(sums: Sums) -> dict[str, Any]:
 
 
 def _print(found: Found) -> None:
-    console = Console()
+    console = paper()
     if found.sums:
         lines = [_sum_line(each) for each in found.sums]
-        shown = Table(*lines[0], box=None)
+        shown = listing(*lines[0])
         for line in lines:
             shown.add_row(*map(str, line.values()))
         console.print(shown)

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 import typer
 from doorcard.table.v1 import table_pb2, table_pb2_grpc
 from doorcard.wallet.v1 import wallet_pb2
-from rich.console import Console
 from rich.table import Table
 
 from services.local.commands import (
@@ -20,6 +19,7 @@ from services.local.commands import (
     reach,
     refuse,
 )
+from services.local.paper import paper
 from services.local.tables_command import state_name, summaries
 from services.local.waiting import progress_bar
 from services.runtime.channels import call_sync
@@ -71,7 +71,7 @@ def players_command(
     if as_json:
         typer.echo(json.dumps(found))
     elif found:
-        Console().print(_table(found))
+        paper().print(_table(found))
     else:
         typer.echo("no such player")
 

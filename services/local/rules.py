@@ -28,6 +28,7 @@ from services.game.rulebook import (
     shipped_page,
 )
 from services.game.settings_read import Fault
+from services.local.paper import paper
 
 SECTIONS: Final = {
     "The game": ("game", "wild_deuces"),
@@ -81,7 +82,7 @@ def list_command(as_json: AsJson = False) -> None:
     table = Table("name", "game", "document", box=None)
     for entry in entries:
         table.add_row(*entry.values())
-    Console().print(table)
+    paper().print(table)
 
 
 @rules_app.command("show")

@@ -6,13 +6,12 @@ from typing import Annotated, Final
 
 import typer
 from redis import Redis
-from rich.console import Console
-from rich.table import Table
 
 from services.local import room_file
 from services.local.commands import AsJson, Exit, Reason, refuse
 from services.local.embedded import valkey_url
 from services.local.keys import RoomKeys
+from services.local.paper import listing, paper
 from services.local.room import home_folder
 from services.runtime.clock import utc_text
 from services.settlement import attempts
@@ -68,11 +67,11 @@ def list_command(
                 f" ({each['operator']})"
             )
     elif found:
-        shown = Table("work", "task", "message", "since", "last", "times", box=None)
+        shown = listing("work", "task", "message", "since", "last", "times")
         for one in found:
             since, last = utc_text(one.since_ms), utc_text(one.last_ms)
             shown.add_row(one.work, one.task, one.message, since, last, str(one.times))
-        Console().print(shown)
+        paper().print(shown)
     else:
         typer.echo("nothing is set aside")
     raise typer.Exit(Exit.FOUND if found else Exit.WELL)

@@ -11,7 +11,6 @@ from doorcard.table.v1 import admin_pb2, admin_pb2_grpc
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
-from rich.console import Console
 from rich.table import Table
 
 from services.local.commands import (
@@ -26,6 +25,7 @@ from services.local.commands import (
     reach,
     refuse,
 )
+from services.local.paper import paper
 from services.local.tables_command import tables_command
 from services.runtime.clock import milliseconds, utc_text
 
@@ -199,7 +199,7 @@ def inspect_command(
     if as_json:
         typer.echo(json.dumps(shown))
     else:
-        Console().print_json(data=shown)
+        paper().print_json(data=shown)
 
 
 @tables_app.command("audit")
@@ -234,7 +234,7 @@ def audit_command(
     if as_json:
         typer.echo(json.dumps([_entry(each) for each in found]))
     elif found:
-        Console().print(_listed(found))
+        paper().print(_listed(found))
     else:
         typer.echo("nothing is on record")
 

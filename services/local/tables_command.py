@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final
 import typer
 from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2, table_pb2_grpc
-from rich.console import Console
 from rich.table import Table
 
 from services.game.rulebook import Game
 from services.local.commands import AsJson, Tables, Token, pages, reach
+from services.local.paper import paper
 
 PAGE: Final = 200
 
@@ -81,7 +81,7 @@ def tables_command(
     if as_json:
         typer.echo(json.dumps(found))
     elif found:
-        Console().print(_table(found))
+        paper().print(_table(found))
     else:
         typer.echo("no such table")
 

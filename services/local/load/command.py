@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
 from rich.status import Status
 
 from services.local.announcer import Announcer
@@ -19,6 +18,7 @@ from services.local.load.figures import Latencies
 from services.local.load.report import Report
 from services.local.load.run import OPENING, PLAYING, UNLIMITED, Load, Places, Progress, Wish
 from services.local.lock import HomeInUseError
+from services.local.paper import paper
 from services.local.room import Room, home_folder
 from services.local.supervisor import StartFailedError
 from services.runtime.errors import DoorcardError
@@ -151,7 +151,7 @@ class LiveLine:
     """
 
     def __init__(self, wish: Wish) -> None:
-        self.console: Final = Console(stderr=True)
+        self.console: Final = paper(stderr=True)
         self.loads = False
         """A load has begun."""
         self._wish = wish

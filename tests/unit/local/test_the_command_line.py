@@ -11,6 +11,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from services.local.__main__ import app
+from services.local.paper import WHOLE, listing, paper
 from services.runtime.roles import Role
 
 
@@ -69,3 +70,23 @@ def test_secrets_are_named_as_json_and_a_folder_that_cannot_be_made_is_said(tmp_
     result = CliRunner().invoke(app, ["secrets", "--out", str(blocked / "in-it")])
     assert result.exit_code == 2
     assert result.output.startswith(f"out: {blocked}")
+
+
+def test_what_is_no_terminal_gets_every_line_whole_and_a_narrow_one_every_letter(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = listing("entry", "table")
+    shown.add_row("e" * 100, "t" * 100)
+    for name in ("COLUMNS", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    paper().print(shown)
+    assert capsys.readouterr().out.splitlines()[1].split() == ["e" * 100, "t" * 100]
+    monkeypatch.setenv("COLUMNS", "60")
+    paper().print(shown)
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) == 60
+    told = "".join(lines)
+    assert (told.count("e"), told.count("t")) == (100, 100)
+    monkeypatch.delenv("COLUMNS")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal
+    assert paper().width < WHOLE
