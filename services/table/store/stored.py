@@ -76,7 +76,9 @@ class Commit:
     forget_events_ms: int = 0
     """Drop all records if nothing is committed for so long; 0 keeps them."""
     when_full: bool = False
-    """Written although Redis has no memory left: a hand in progress goes on to its end."""
+    """Written although Redis has no memory left: a hand in progress goes on to its end, and players
+    leave with their money.
+    """
 
 
 class Committed(NamedTuple):

@@ -396,9 +396,11 @@ class Tables:
         in progress, which ends also where the store has no memory left for anything else.
         """
         table = draft.table
+        # So does a sitting: who leaves between hands gets what is his, if no hand begins with that.
+        ends = plays or (draft.freed and table.hand is None)
         with draft.watch.stage("commit"):
             try:
-                commit, told = self._commit_of(draft, when_full=plays)
+                commit, told = self._commit_of(draft, when_full=ends)
                 failpoints.reach("commit.made")
                 outcome = await self._store.commit(commit)
             except BaseException:

@@ -5,7 +5,7 @@ import pytest
 from services.game.wants import ActionKind
 from services.runtime.errors import DoorcardError
 from services.table.state.buy_ins import LEFT_MAX
-from services.table.state.state import SeatStatus
+from services.table.state.state import SeatStatus, Table
 from services.table.state.times import STANDARD
 from tests.unit.table.rooms import FakeRoom, bold
 
@@ -226,3 +226,30 @@ async def test_what_is_remembered_of_those_who_left_is_bounded_and_small() -> No
     assert len(room.store.tables[room.table_id].blob) - empty < 20 * LEFT_MAX
     await room.take_seat("player-0", buy_in=least)
     assert (await refused(room, f"player-{LEFT_MAX}", least)).reason == "REJOIN_MINIMUM"
+
+
+async def test_who_leaves_between_hands_does_so_where_the_store_has_no_memory_left() -> None:
+    room = FakeRoom(seed=4)
+    await room.create()
+    await room.seat("anna", "ben", "carla")
+    assert not room.store.commits[-1].when_full
+    assert await leave(room, "carla")
+    assert room.store.commits[-1].when_full
+    await room.start_hand()
+    assert not room.store.commits[-2].when_full
+    assert room.store.commits[-1].when_full
+
+
+async def test_a_hand_does_not_begin_there_though_somebody_leaves_in_the_same_moment() -> None:
+    room = FakeRoom(seed=4)
+    await room.create()
+    await room.seat("anna", "ben", "carla")
+
+    def long_gone(table: Table) -> None:
+        seat = table.blob.seats[table.seat_of("carla") or 0]
+        seat.status, seat.freed_at_ms = SeatStatus.SITTING_OUT, 1
+
+    room.write(long_gone)
+    before = len(room.store.commits)
+    assert (await room.start_hand()).seat_of("carla") is None
+    assert [each.when_full for each in room.store.commits[before:]] == [False, True]
