@@ -204,6 +204,8 @@ class OperatorMethods:
             table_id=check_uuid(request.table_id, "table_id") if request.table_id else "",
             player_id=check_player_id(request.player_id) if request.player_id else "",
         )
+        if question.last_day < question.first_day:
+            raise InvalidArgument.of_field("last_day", "must not be before first_day", "BAD_DAY")
         size = pages.page_size(request.page_size, REPORT_PAGE)
         report = await rake_report.report(
             await self._ledger.opened(), question, pages.text_position(request.page_token), size + 1

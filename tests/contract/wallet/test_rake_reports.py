@@ -258,6 +258,7 @@ async def test_malformed_reports_are_refused(start: Start) -> None:
             ({"currency": ""}, "UNKNOWN_CURRENCY"),
             ({"first_day": "28.3.2026"}, "BAD_DAY"),
             ({"last_day": "2026-02-30"}, "BAD_DAY"),
+            ({"first_day": "2026-03-29", "last_day": "2026-03-28"}, "BAD_DAY"),
             ({"table_id": "x"}, "BAD_UUID"),
             ({"player_id": "a b"}, "BAD_PLAYER_ID"),
             ({"page_size": 501}, "BAD_PAGE"),
