@@ -103,6 +103,8 @@ def reconcile_command(
     peers = _peers(wallet, tables, token)
     count = ask(peers.wallet.GetRoomSettings, pb.GetRoomSettingsRequest()).shards
     only = _table_id(table) if table else ""
+    if unknown := sorted(each for each in shard or () if not 0 <= each < count):
+        refuse(f"--shard: there is no shard {unknown[0]}; the room has shards 0 to {count - 1}")
     wanted = [shard_of(only, count)] if only else sorted(set(shard or ())) or range(count)
     found = _compare(peers, wanted, only)
     if not only and not shard:

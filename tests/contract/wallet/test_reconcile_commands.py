@@ -144,6 +144,10 @@ async def test_what_differs_is_told_by_table_currency_and_sitting_and_not_correc
         assert not tables.resumed
         other = next(each for each in range(SHARDS) if each != SHARD)
         assert (await command.found("--shard", str(other)))[0] == 0
+        for none in (-1, SHARDS):
+            status, text = await command("reconcile", "--shard", str(SHARD), "--shard", str(none))
+            assert status == 2
+            assert f"there is no shard {none}; the room has shards 0 to {SHARDS - 1}" in text
         tables.chips = {anna: 100, ben: 100}
         assert (await command.found())[0] == 0
 
