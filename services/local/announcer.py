@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from services.local.lock import IN_USE
 from services.local.paper import paper
 from services.local.room import Room, home_folder
 from services.local.supervisor import Change, State
@@ -50,7 +51,7 @@ class Announcer:
             self._say(home=str(home_folder()), waiting_s=wait_s)
             return
         self.console.print(
-            f"{home_folder()} is in use by another room; waiting {wait_s:.0f} s at most",
+            f"waiting {wait_s:.0f} s at most: {home_folder()} {IN_USE}",
             highlight=False,
             soft_wrap=True,
         )

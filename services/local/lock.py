@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Final
 
 LOOK_S: Final = 0.1
+IN_USE: Final = (
+    "is in use by another room; DOORCARD_HOME names another folder, and `doorcard load --running`"
+    " loads the room that runs"
+)
 
 
 class HomeInUseError(Exception):
@@ -36,7 +40,7 @@ async def home_lock(
                 told = True
                 on_wait(wait_s)
             if time.monotonic() > late_s:
-                raise HomeInUseError(f"{home} is in use by another room")
+                raise HomeInUseError(f"{home} {IN_USE}")
             await asyncio.sleep(LOOK_S)
         yield descriptor
     finally:

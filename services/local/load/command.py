@@ -37,11 +37,11 @@ def load_command(
     ] = False,
     minutes: Annotated[float, typer.Option(min=0.01, help="How long to play.")] = 1.0,
     gateways: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=0, help="Players come through so many gateways, not on streams of theirs."
+            min=1, help="Players come through so many gateways, not on streams of theirs."
         ),
-    ] = 0,
+    ] = None,
     running: Annotated[
         bool,
         typer.Option(
@@ -77,7 +77,7 @@ def load_command(
     if out is not None:
         check_writable(out, "out")
     seed = random.randrange(2**32) if seed is None else seed  # noqa: S311 (dice, no secret)
-    wish = Wish(tables, minutes * 60, gateways, rate, flat_out, seed)
+    wish = Wish(tables, minutes * 60, gateways or 0, rate, flat_out, seed)
     places = _places(at) if running else None
     try:
         report = asyncio.run(_loaded(wish, places))

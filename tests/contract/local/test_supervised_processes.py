@@ -189,7 +189,7 @@ async def test_nothing_is_left_when_the_supervisor_itself_is_killed(tmp_path: Pa
     assert process.stdout is not None
     pids = [int(pid) for pid in (await process.stdout.readline()).split()]
     assert len(pids) == 2
-    with pytest.raises(HomeInUseError):
+    with pytest.raises(HomeInUseError, match="DOORCARD_HOME names another folder"):
         async with home_lock(tmp_path, wait_s=0):
             pass
     process.kill()

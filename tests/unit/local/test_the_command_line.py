@@ -45,6 +45,12 @@ def test_a_choice_that_is_none_is_refused_in_words_for_people(arguments: list[st
     assert "Value error" not in result.output
 
 
+def test_no_gateways_at_all_are_said_by_leaving_the_option_out() -> None:
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["load", "--gateways", "0"])
+    assert result.exit_code == 2
+    assert "should be greater than or equal to 1" in result.output
+
+
 def test_a_token_as_json_says_what_it_is_for(tmp_path: Path) -> None:
     runner = CliRunner(env={"DOORCARD_HOME": str(tmp_path)})
     result = runner.invoke(app, ["token", "olga", "--role", "operator", "--hours", "1", "--json"])

@@ -55,6 +55,8 @@ def test_people_are_told_when_a_process_is_up_and_when_it_is_again(
         "wallet is up again",
     ]
     assert "waiting 5 s at most" in lines[3]
+    assert "DOORCARD_HOME" in lines[3], "what else may be done"
+    assert "--running" in lines[3]
     assert lines[-1] == "The room is up. Ctrl-C stops it."
 
 
