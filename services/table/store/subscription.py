@@ -59,6 +59,8 @@ class Subscription:
         self._troubled = troubled
         self._wanted: set[bytes] = set()
         self._subscribed: set[bytes] = set()
+        self._answered = False
+        """The present connection has brought something."""
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -88,6 +90,7 @@ class Subscription:
         while True:
             connection = self._connect()
             self._subscribed.clear()
+            self._answered = False
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     await connection.connect()  # type: ignore[no-untyped-call]
@@ -95,7 +98,8 @@ class Subscription:
                     both.create_task(self._write(connection))
                     both.create_task(self._read(connection))
             except* Exception as group:
-                failures += 1
+                # Whatever broke it off, without a connection nobody is woken any more.
+                failures = 1 if self._answered else failures + 1
                 logger.warning("wakes_away", error=type(group.exceptions[0]).__name__)
                 self._troubled(group.exceptions[0])
             finally:
@@ -128,6 +132,7 @@ class Subscription:
                 except MovedError as error:
                     self._troubled(error)
                     continue
+                self._answered = True
                 # Not for every message: one comes with every commit.
                 if loop.time() > heard_at + HEARD_EVERY_S:
                     heard_at = loop.time()
