@@ -38,11 +38,15 @@ class AuditMethods:
         self, request: pb.ListAuditRecordsRequest, _context: Context
     ) -> pb.ListAuditRecordsResponse:
         limit = page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)
+        since = _time(request.since, "since") if request.HasField("since") else None
+        until = _time(request.until, "until") if request.HasField("until") else None
+        if since and until and until < since:
+            raise InvalidArgument.of_field("until", "must not be before since")
         found = await self._audit.entries(
             table_id=request.table_id and check_uuid(request.table_id, "table_id"),
             operator=request.operator and check_player_id(request.operator, "operator"),
-            since=_time(request.since, "since") if request.HasField("since") else None,
-            until=_time(request.until, "until") if request.HasField("until") else None,
+            since=since,
+            until=until,
             before=_from_token(request.page_token),
             limit=limit,
         )

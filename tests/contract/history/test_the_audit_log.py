@@ -81,6 +81,8 @@ async def test_the_log_is_listed_by_table_operator_and_time_in_pages(archive: St
         assert await numbers(operator="otto") == [6, 5]
         since, until = records[1].at, records[4].at
         assert await numbers(since=since, until=until) == [4, 3, 2]
+        with pytest.raises(InvalidArgument):
+            await numbers(since=until, until=since)
 
 
 async def test_the_log_is_a_chain_of_hashes_that_the_archive_compares(
