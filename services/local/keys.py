@@ -53,7 +53,7 @@ class RoomKeys:
         self.signer: Final = TokenSigner(self._private, kid)
         self.auth_keys_file: Final = folder / "auth-keys.json"
         pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
-        _write(self.auth_keys_file, json.dumps({kid: pem}, indent=2))
+        _keep(self.auth_keys_file, json.dumps({kid: pem}, indent=2))
 
     def seal_keys_file(self, service: str) -> Path:
         """Seal keys of one service (`SealKeys.load`), which outlive restarts as its data do."""
@@ -106,6 +106,12 @@ def _once(path: Path, content: str) -> Path:
     if not path.exists():
         _write(path, content)
     return path
+
+
+def _keep(path: Path, content: str) -> None:
+    """Commands that run at the same time write nothing at all where it says that already."""
+    if not path.exists() or path.read_text(encoding="utf-8") != content:
+        _write(path, content)
 
 
 def _write(path: Path, content: str) -> None:

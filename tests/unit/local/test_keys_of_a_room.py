@@ -17,6 +17,16 @@ def test_servers_believe_tokens_of_the_room_also_after_a_restart(tmp_path: Path)
     assert KeyFileVerifier(again.auth_keys_file).verify(token).subject == "anna"
 
 
+def test_who_only_uses_the_keys_writes_nothing(tmp_path: Path) -> None:
+    RoomKeys(tmp_path)
+    before = {each.name: each.stat() for each in tmp_path.iterdir()}
+    RoomKeys(tmp_path).signer.mint("anna", ["player"], 60)
+    after = {each.name: each.stat() for each in tmp_path.iterdir()}
+    assert {name: (each.st_ino, each.st_mtime_ns) for name, each in before.items()} == {
+        name: (each.st_ino, each.st_mtime_ns) for name, each in after.items()
+    }
+
+
 def test_services_get_tokens_of_their_own(tmp_path: Path) -> None:
     room = RoomKeys(tmp_path)
     room.mint_tokens(["table", "wallet"])
