@@ -66,6 +66,23 @@ async def close(at: Scene, shard: int) -> int:
     return epoch
 
 
+async def closed_without(at: Scene, missing: int) -> tuple[str, int, list[str]]:
+    """A table that has played three hands, its shard, closed, and the hands; of one of them the
+    outbox has no entry any more.
+    """
+    table = await at.create()
+    shard = at.shard_of(table)
+    await at.seat(table, "anna", "ben")
+    await at.drain(table)
+    hands = [await at.play_hand(table) for _ in range(3)]
+    with keys(at) as client:
+        # The first entry that is still there is the last one that was drained.
+        entry = client.xrange(f"{{t{shard}}}:outbox", "-", "+")[1 + missing][0]
+        client.xdel(f"{{t{shard}}}:outbox", entry)
+    await close(at, shard)
+    return table, shard, hands
+
+
 async def reopen(at: Scene, shard: int, replica: int = 0) -> bool:
     """One look of a replica at the shard."""
     return await at.tables.replicas[replica].reopening.reopen(shard)
@@ -174,16 +191,8 @@ async def test_entries_that_do_not_continue_the_ledger_are_never_applied(
     room: Room, start: Start
 ) -> None:
     async with by_hand(room, start) as at:
-        table = await at.create()
-        shard = at.shard_of(table)
-        await at.seat(table, "anna", "ben")
-        await at.drain(table)
-        hands = [await at.play_hand(table) for _ in range(3)]
-        # The first of them is not there any more; the others follow nothing.
-        with keys(at) as client:
-            first = client.xrange(f"{{t{shard}}}:outbox", "-", "+")[1][0]
-            client.xdel(f"{{t{shard}}}:outbox", first)
-        await close(at, shard)
+        # Without the first of them the others follow nothing.
+        table, shard, hands = await closed_without(at, 0)
         assert await reopen(at, shard)
         await at.sound(shard)
         assert not set(hands) & set(at.archive.hands)
@@ -221,15 +230,7 @@ async def test_a_hole_in_the_outbox_loses_only_what_comes_after_it(
     room: Room, start: Start
 ) -> None:
     async with by_hand(room, start) as at:
-        table = await at.create()
-        shard = at.shard_of(table)
-        await at.seat(table, "anna", "ben")
-        await at.drain(table)
-        hands = [await at.play_hand(table) for _ in range(3)]
-        with keys(at) as client:
-            second = client.xrange(f"{{t{shard}}}:outbox", "-", "+")[2][0]
-            client.xdel(f"{{t{shard}}}:outbox", second)
-        await close(at, shard)
+        _, shard, hands = await closed_without(at, 1)
         await reopen_at_last(at, shard)
         await at.sound(shard)
         assert set(hands) & set(at.archive.hands) == {hands[0]}
