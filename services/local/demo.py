@@ -72,7 +72,7 @@ async def run_demo(
     console.print(f"demo: {hands} hands, seed {seed}", highlight=False)
     tally, figures = Tally(), Figures(hands_wanted=hands, stage="playing")
     async with open_access(room, "demo", "demo-operator") as access, _auditor(room) as auditor:
-        demo = _Demo(room, access, auditor, tally, figures, random.Random(seed))  # noqa: S311
+        demo = _Demo(room, access, auditor, tally, figures, random.Random(seed))  # noqa: S311 (dice)
         with LiveView(console, tally, figures) as view:
             return await demo.run(hands, tables, view, seed)
 
@@ -139,7 +139,7 @@ class _Demo:
             email=f"{player_id}@players.example",
             name=player_id,
         )
-        rng = random.Random(self._rng.getrandbits(64))  # noqa: S311
+        rng = random.Random(self._rng.getrandbits(64))  # noqa: S311 (dice)
         return Bot(player_id, token, self._access, self._tally, rng, mail_every=5)
 
     async def _play(self, bots: Sequence[tuple[Bot, str, int]], hands: int, view: LiveView) -> None:

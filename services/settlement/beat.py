@@ -108,7 +108,7 @@ class BoundedScheduler(Scheduler):  # type: ignore[misc]
             with meters.BROKER.timed("publish"):
                 self.apply_async(entry, producer=producer, advance=False)
             failpoints.reach("beat.sent")
-        except Exception as error:
+        except Exception as error:  # whatever it is, beat goes on: the next trigger is as good
             if self._away_s is None:
                 logger.warning("broker_away", kind=type(error).__name__)
             self._away_s = monotonic_s()

@@ -77,7 +77,7 @@ class Upkeep:
             except (DoorcardError, psycopg.Error) as error:
                 FAILURES.labels(type(error).__name__).inc()
                 logger.warning("upkeep_failed", kind=type(error).__name__)
-            await asyncio.sleep(self._every_s * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
+            await asyncio.sleep(self._every_s * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311 (jitter)
 
     async def round(self, database: Database) -> None:
         """Seal what is ready, audit the next accounts, check the next seals."""

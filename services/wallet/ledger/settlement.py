@@ -259,7 +259,7 @@ class _Into(NamedTuple):
     def insert(self) -> str:
         """The statement that takes one row as parameters."""
         places = ", ".join(["%s"] * len(self.columns.split(", ")))
-        return f"INSERT INTO {self.table} ({self.columns}) VALUES ({places})"  # noqa: S608
+        return f"INSERT INTO {self.table} ({self.columns}) VALUES ({places})"  # noqa: S608 (constants)
 
 
 _JOURNAL: Final = _Into("journal", "id, kind, source, table_id, hand_id", "%d\t%d\t%s\t%s\t%s\n")
