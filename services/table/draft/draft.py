@@ -137,8 +137,6 @@ class Draft:
     """Players whose seat knows of no stream: a replica that has one says so."""
     lobby: bool = False
     """The table's line in the lobby is another now."""
-    freed: bool = False
-    """A player left his seat, and his stack goes back."""
     not_before_ms: int = 0
     """The commit holds only from this Redis time on."""
     trim_below: int = 0

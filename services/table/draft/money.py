@@ -50,6 +50,11 @@ class Entry(NamedTuple):
     hand: history_pb2.HandRecord | None = None
     audit: history_pb2.AuditRecord | None = None
 
+    @property
+    def gives_back(self) -> bool:
+        """Whether a player has his money again by it: his stack, or what was reserved of his."""
+        return self.ledger.WhichOneof("entry") in ("cash_out", "release")
+
     def item(self, at_ms: int) -> OutboxItem:
         """The entry as the store takes it."""
         entry = internal_pb2.OutboxEntry(

@@ -113,7 +113,7 @@ def remove(draft: Draft, number: int) -> None:
     if seat.moves_to:
         blob.moved = [*blob.moved, (player_digest(seat.player_id), seat.moves_to)][-MOVED_MAX:]
         draft.moved.append(Moved(seat.player_id, money.text_of(seat.moves_to), seat.stack))
-    draft.lobby = draft.freed = True
+    draft.lobby = True
     freed = table_pb2.TableEvent.SeatFreed(seat=number, player_id=seat.player_id)
     draft.tell(seat_freed=freed)
     waiting.offer(draft)

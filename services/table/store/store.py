@@ -11,8 +11,8 @@ version is `epoch * 2^32 + n`.
 Every method that waits for Redis raises Unavailable (STORE_AWAY, STORE_FULL; with a time to try
 again) when it does not answer, or has no memory left (STORE_MEMORY), and Internal (STORE_FAULT,
 SEAL_BROKEN) for what must never happen. At a full Redis replicas start and beat, hands in progress
-end, players leave, what is due is claimed, outboxes are trimmed, shards closed and opened again;
-all else waits.
+end, money goes back to players, what is due is claimed, outboxes are trimmed, shards closed and
+opened again; all else waits.
 """
 
 import asyncio

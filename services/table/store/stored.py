@@ -77,7 +77,7 @@ class Commit:
     """Drop all records if nothing is committed for so long; 0 keeps them."""
     when_full: bool = False
     """Written although Redis has no memory left: a hand in progress goes on to its end, and players
-    leave with their money.
+    get their money back.
     """
 
 

@@ -396,8 +396,8 @@ class Tables:
         in progress, which ends also where the store has no memory left for anything else.
         """
         table = draft.table
-        # So does a sitting: who leaves between hands gets what is his, if no hand begins with that.
-        ends = plays or (draft.freed and table.hand is None)
+        # Between hands a player gets what is his there too, if no hand begins by the same commit.
+        ends = plays or (table.hand is None and any(each.gives_back for each in draft.outbox))
         with draft.watch.stage("commit"):
             try:
                 commit, told = self._commit_of(draft, when_full=ends)

@@ -249,6 +249,15 @@ async def test_resolve_finds_what_is_seated_and_refuses_what_is_not() -> None:
     assert [each for each in entries(room) if each[0] == "release"] == [("release", lost)]
 
 
+async def test_what_was_reserved_goes_back_where_the_store_has_no_memory_left() -> None:
+    room = await open_table()
+    await room.take_seat("anna", "r1")
+    assert not room.store.commits[-1].when_full
+    await room.tables.resolve_reservation(room.table_id, *room.wallet.lost(room.table_id))
+    assert entries(room)[-1][0] == "release"
+    assert room.store.commits[-1].when_full
+
+
 async def test_a_reservation_of_another_table_or_sitting_is_refused_and_changes_nothing() -> None:
     room = await open_table()
     await room.take_seat("anna", "r1")
