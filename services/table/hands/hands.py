@@ -12,6 +12,7 @@ from typing import Final
 from doorcard.table.v1 import table_pb2
 from prometheus_client import Counter, Histogram
 
+from services.game.button import drawn_button, moved_button
 from services.game.cards import parse_card
 from services.game.events import Event, EventKind
 from services.game.hand import (
@@ -302,17 +303,14 @@ async def _start(draft: Draft) -> None:
 
 
 async def _next_button(draft: Draft, dealt_in: list[int]) -> int:
-    """Clockwise to the next seat dealt in; at first the highest card of another deck has it, equal
-    ranks by suit (docs/rules.md, 1).
-    """
+    """The first is drawn, of a deck that is not used for the hand."""
     last = draft.table.blob.button
     if last >= 0:
-        return min(dealt_in, key=lambda number: (number - last - 1) % 8)
+        return moved_button(last, dealt_in)
     draw_id = uuid7()
     deck = await wants.new_deck(draft, draw_id)
     drawn = await wants.draw(draft, deck, draw_id, range(len(dealt_in)))
-    cards = [parse_card(each.card) for each in drawn]
-    return dealt_in[cards.index(max(cards))]
+    return drawn_button(dealt_in, [parse_card(each.card) for each in drawn])
 
 
 # Time
