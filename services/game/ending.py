@@ -93,8 +93,9 @@ def payout(
         shares.append(sum(percents[first : first + len(place.players)]))
     amounts = [pool * share // 100 for share in shares]
     paid_places = [at for at, share in enumerate(shares) if share] or [0]
-    for odd in range(pool - sum(amounts)):
-        amounts[paid_places[odd % len(paid_places)]] += 1
+    whole, odd_units = divmod(pool - sum(amounts), len(paid_places))
+    for nth, at in enumerate(paid_places):
+        amounts[at] += whole + (nth < odd_units)
     paid: dict[Player, int] = {}
     for place, amount in zip(ranking, amounts, strict=True):
         share, odd = divmod(amount, len(place.players))
