@@ -17,6 +17,7 @@ from prometheus_client import Counter
 from services.game.ending import final_ranking, is_over, out_in_hand, payout
 from services.game.hand import Act, Hand
 from services.game.invariant import require
+from services.runtime.clock import MS_PER_S
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table.draft import money
@@ -24,8 +25,6 @@ from services.table.draft.draft import Draft
 from services.table.state import game_views
 from services.table.state.formats import Game, Ranked
 from services.table.state.state import RunningHand, SeatStatus, Table, TableStatus
-
-MS_PER_S: Final = 1000
 
 
 class How(StrEnum):

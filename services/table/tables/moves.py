@@ -79,7 +79,7 @@ class Moves:
     async def break_up(self, table_id: str) -> dict[str, str]:
         """Find everybody at the table a seat at one like it; they leave now, or when the hand is
         over. Player -> the table where a seat is kept for him; empty where there was none: he keeps
-        his seat here until the operator closes the table.
+        his seat until this table closes. Who has left already is in no answer.
         """
         table = await self._tables.read(table_id)
         waiting.check_cash(table)
