@@ -33,6 +33,7 @@ from services.table.tables.mailbox import TICKS
 from tests import valkey
 from tests.conftest import Room
 from tests.contract.table.replicas import SHARDS, Cluster, cluster
+from tests.unit.game.test_hostile_rulebooks import HOSTILE
 
 PATIENCE_S = 20.0
 
@@ -167,6 +168,25 @@ async def test_a_template_is_validated_as_a_creation_is(room: Room, server: valk
         for fields in wrong:
             with pytest.raises(InvalidArgument):
                 await admin("PutTemplate", **fields)
+        assert not await admin.records()
+
+
+async def test_a_hostile_rulebook_makes_no_template_and_no_record(
+    room: Room, server: valkey.Valkey
+) -> None:
+    async with cluster(room, server) as tables:
+        await tables.add_replica()
+        admin = Admin(tables)
+        for name, hostile in HOSTILE.items():
+            table = table_pb2.CreateTableRequest(
+                name="Table", rulebook_toml=hostile.text, stake_name="1/2", seats=6, currency="XTS"
+            )
+            with pytest.raises(InvalidArgument) as refused:
+                await admin("PutTemplate", name="night", table=table)
+            within = "" if hostile.field == "file" else f".{hostile.field}"
+            fields = {field for field, _ in refused.value.violations}
+            assert f"rulebook_toml{within}" in fields, name
+        assert not (await admin("ListTemplates")).templates
         assert not await admin.records()
 
 

@@ -144,6 +144,32 @@ async def test_a_seat_is_found_where_most_play_and_he_may_sit(
         assert await found("anna", filter=wish) == []
 
 
+async def test_no_seat_is_found_for_less_than_he_has_to_bring_back(
+    room: Room, server: valkey.Valkey
+) -> None:
+    async with cluster(room, server) as tables:
+        stub = await tables.add_replica()
+        his, other = [
+            await tables.create(name=name, rulebook="triopoker", stake_name="5/10")
+            for name in ("his", "other")
+        ]
+        await tables.take_seat(his, "anna", buy_in=5001)
+        left = table_pb2.LeaveSeatRequest(request_id=str(uuid4()), table_id=his)
+        await stub.LeaveSeat(left, metadata=room.metadata("anna"))
+
+        async def found(player: str, buy_in: int) -> set[str]:
+            answer = await stub.FindSeat(
+                table_pb2.FindSeatRequest(buy_in=buy_in), metadata=room.metadata(player)
+            )
+            return {each.table.config.table_id for each in answer.found}
+
+        assert await found("anna", 5000) == {other}
+        assert await found("anna", 5001) == {his, other}
+        assert await found("ben", 5000) == {his, other}
+        # Who names no buy-in finds every seat, and is told at the table what it takes.
+        assert await found("anna", 0) == {his, other}
+
+
 async def test_the_lobby_is_watched_across_replicas(room: Room, server: valkey.Valkey) -> None:
     async with cluster(room, server) as tables:
         for _ in range(2):
