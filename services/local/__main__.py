@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from services.local.analyst import equity_command, rank_command
 from services.local.announcer import Announcer
-from services.local.commands import AsJson, Exit, check_writable
+from services.local.commands import AsJson, Exit, check_writable, refuse
 from services.local.demo import run_demo, write_summary
 from services.local.doctor import doctor_command
 from services.local.keys import RoomKeys
@@ -157,7 +157,7 @@ def token(
 ) -> None:
     """Print a token that the local room's services believe.
 
-    Exit status: 0, or 2 when subject, name or address cannot be in a token.
+    Exit status: 0, or 2 when subject, name, address or prefix cannot be in a token.
     """
     keys = home_folder() / "keys"
     if not keys.exists():
@@ -166,8 +166,7 @@ def token(
     try:
         made = signer.mint(subject, roles, hours * 3600, act_for or (), email=email, name=name)
     except ValueError as error:
-        typer.echo(f"subject: {error}", err=True)
-        raise typer.Exit(2) from None
+        refuse(f"no token: {error}")
     if not as_json:
         typer.echo(made)
         return

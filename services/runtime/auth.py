@@ -134,9 +134,14 @@ class TokenSigner:
         email: str = "",
         name: str = "",
     ) -> str:
-        """A token that holds for `ttl_s` seconds from now."""
+        """A token that holds for `ttl_s` seconds from now. Raises ValueError for one that nobody
+        would believe.
+        """
         if not is_name(subject):
             raise ValueError(f"subject {subject!r} is not a possible id")
+        prefixes = list(act_for)
+        if "" in prefixes:
+            raise ValueError("an empty act_for prefix would cover everyone")
         issued_s = int(time.time())
         claims: dict[str, Any] = {
             "sub": subject,
@@ -145,7 +150,7 @@ class TokenSigner:
             "iat": issued_s,
             "exp": int(issued_s + ttl_s),
         }
-        optional = {"act_for": list(act_for), "email": email, "name": name}
+        optional = {"act_for": prefixes, "email": email, "name": name}
         claims.update({key: value for key, value in optional.items() if value})
         return jwt.encode(claims, self._private_key, ALGORITHM, headers={"kid": self._kid})
 
