@@ -133,7 +133,7 @@ CASES: Final = (
             "doorcard_ledger_sealed_rows_total": "0+50x10 500x25 550+50x15",
         },
         fires=30, clears=45,
-        summary="900 numbers of the ledger's journal wait for a seal and none is made",
+        summary="900 entries of the ledger's journal wait for a seal and none is made",
     ),
     AlertCase(
         "LedgerUpkeepFailing",
