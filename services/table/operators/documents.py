@@ -11,11 +11,11 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from services.runtime.errors import Aborted, Unavailable
+from services.runtime.errors import Aborted
 from services.table.draft import audit
 from services.table.draft.audit import Facts, Instruction
 from services.table.store.store import Store
-from services.table.store.stored import DOCUMENT, Commit, Committed, Conflict, ShardClosed, Stored
+from services.table.store.stored import DOCUMENT, Commit, Committed, Conflict, Stored
 
 CONFLICTS_MAX: Final = 8
 NEVER: Final = 1 << 62
@@ -124,9 +124,7 @@ class Documents(Generic[Content]):
             return None
         if isinstance(outcome, Conflict):
             return self._kept(outcome.present)
-        if isinstance(outcome, ShardClosed):
-            raise outcome.error()
-        raise Unavailable("TOO_EARLY", "it is not yet time", retry_after_ms=100)
+        raise outcome.error()
 
     def _kept(self, stored: Stored) -> Kept[Content]:
         if stored.blob[:1] != DOCUMENT:

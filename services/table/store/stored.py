@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from services.runtime.errors import NotFound, Unavailable
 
 SHARD_RETRY_AFTER_MS: Final = 2000
+EARLY_RETRY_AFTER_MS: Final = 250
 CLOSING_REASONS: Final = (
     "REDIS_LOST",
     "TABLE_ROLLED_BACK",
@@ -98,6 +99,10 @@ class TooEarly(NamedTuple):
     """Nothing was written; it is not yet `not_before_ms`."""
 
     now_ms: int
+
+    def error(self) -> Unavailable:
+        """What the caller is told; the next tick finds due what came too early."""
+        return Unavailable("TOO_EARLY", "it is not yet time", retry_after_ms=EARLY_RETRY_AFTER_MS)
 
 
 class ShardClosed(NamedTuple):

@@ -25,7 +25,6 @@ from services.runtime.errors import (
     FailedPrecondition,
     Internal,
     NotFound,
-    Unavailable,
 )
 from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
@@ -45,13 +44,11 @@ from services.table.state.state import (
     tombstone,
 )
 from services.table.state.times import STANDARD, SeatTimes
-from services.table.state.turn_times import GRACE_MS
 from services.table.store.store import Store
 from services.table.store.stored import (
     Commit,
     Committed,
     Conflict,
-    ShardClosed,
     Stored,
     epoch_of,
     table_unknown,
@@ -422,9 +419,7 @@ class Tables:
             present = Table.load(table.table_id, outcome.present)
             self._kept.keep(present)
             return present
-        if isinstance(outcome, ShardClosed):
-            raise outcome.error()
-        raise _too_early()
+        raise outcome.error()
 
     def _commit_of(self, draft: Draft, *, when_full: bool) -> tuple[Commit, dict[str, bytes]]:
         table = draft.table
@@ -551,9 +546,7 @@ class Tables:
             return None
         if isinstance(outcome, Conflict):
             return Table.load(table.table_id, outcome.present)
-        if isinstance(outcome, ShardClosed):
-            raise outcome.error()
-        raise _too_early()
+        raise outcome.error()
 
     async def _reserved(
         self, table_id: str, reservation_id: str, sitting_id: str
@@ -574,11 +567,6 @@ class Tables:
         refused = Remembered(self._store.now_ms(), seated=False)
         blob.remembered[money.bytes_of(found.reservation_id)] = refused
         return await self._create(table, (money.release_of(table, found.reservation_id),)) is None
-
-
-def _too_early() -> Unavailable:
-    """A time-out came before its time by the store's clock; the next tick finds it due."""
-    return Unavailable("TOO_EARLY", "it is not yet time", retry_after_ms=GRACE_MS)
 
 
 def _trim_below(draft: Draft) -> int:

@@ -93,6 +93,8 @@ async def test_a_time_out_before_its_time_changes_nothing(open_store: OpenStore)
             change(first, b"two", ("e1", b"x"), not_before_ms=store.now_ms() + 60_000)
         )
         assert isinstance(outcome, TooEarly)
+        told = outcome.error()
+        assert (told.reason, told.retriable, told.retry_after_ms) == ("TOO_EARLY", True, 250)
         assert abs(outcome.now_ms - store.now_ms()) < 1000
         assert await store.load(TABLE) == first
         second = await store.commit(change(first, b"two", not_before_ms=store.now_ms() - 10))
