@@ -75,7 +75,6 @@ _CALL: Final = int(ActionKind.CALL)
 
 _ANTE: Final = EventKind.ANTE
 _STREET: Final = EventKind.STREET
-_DEALT: Final = EventKind.DEALT
 _BROUGHT_IN: Final = EventKind.BROUGHT_IN
 _ALL_IN: Final = EventKind.ALL_IN
 _FOLDED: Final = EventKind.FOLDED

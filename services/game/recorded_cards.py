@@ -16,7 +16,6 @@ from services.game.rulebook import Game
 CHOICES: Final = 8
 """Ways in which stand-ins for up cards are chosen, tried one after the other."""
 
-_HAND_CARDS: Final = 7
 _UP_PLACES: Final = range(2, 6)
 _Unseen = int | None
 
