@@ -322,6 +322,8 @@ class Line(Wire):
                 again = [e for e in batch if not e.answered and e not in self._passed_on]
                 self._passed_on.clear()
                 self._put_back(again, failure)
+                # What went elsewhere is answered there, whatever becomes of this line.
+                batch = []
                 failures = failures + 1 if again else 0
                 if failures:
                     await asyncio.sleep(backoff_s(failures))
@@ -329,7 +331,7 @@ class Line(Wire):
         finally:
             await self._drop()
             for command in (*batch, *self._waiting):
-                if not command.answered:
+                if not command.answered and command not in self._passed_on:
                     command.fail(unavailable("STORE_AWAY"))
             self._waiting.clear()
 
