@@ -378,11 +378,15 @@ async def test_a_broken_up_table_sends_its_players_to_one_like_it_and_is_closed(
         admin = Admin(tables)
         table_id, like_it = [await tables.create(name=f"Table {n}") for n in range(2)]
         await tables.take_seat(table_id, "anna")
-        broken = await admin("BreakTable", table_id=table_id, reason="too few")
+        order = {"request_id": str(uuid4()), "table_id": table_id, "reason": "too few"}
+        broken = await admin("BreakTable", **order)
         assert [(each.player_id, each.table_id) for each in broken.moved] == [("anna", like_it)]
         assert not broken.unplaced
         view = await admin.view(table_id)
         assert (view.state, len(view.seats)) == (table_pb2.TABLE_STATE_CLOSED, 0)
+        # Repeated when it is done: nothing more happens, and nobody is left to be named.
+        again = await admin("BreakTable", **order)
+        assert again == pb.BreakTableResponse(version=broken.version)
         await tables.take_seat(like_it, "anna")
         lonely = await admin("BreakTable", table_id=like_it, reason="the last one")
         assert list(lonely.unplaced) == ["anna"]
