@@ -121,6 +121,8 @@ def test_a_ranking_that_names_a_player_twice_or_not_at_all_is_refused() -> None:
             {"a": 2, "b": 2, "c": 1},
         ),
         (1, (50, 50), [Place(1, ("a",)), Place(2, ("b",))], {"a": 1, "b": 0}),
+        # A prize for a place that nobody has goes to the others, however much it is.
+        (2**53 - 1, (60, 40), [Place(1, ("a",))], {"a": 2**53 - 1}),
     ],
 )
 def test_prizes_are_all_of_the_chips_and_go_by_places(
