@@ -4,9 +4,9 @@ Measured as `doorcard ledger reconcile` and the reconciler do it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from doorcard.history.v1 import history_pb2_grpc
 from doorcard.table.v1 import internal_pb2_grpc
@@ -14,16 +14,26 @@ from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 
 from services.local.audit import Auditor
 from services.local.room import Room
-from services.runtime.channels import connect, connect_sync
+from services.runtime.channels import call_sync, connect, connect_sync
 from services.runtime.roles import Role
 from services.runtime.settings import ServiceSettings
 from services.settlement import measuring
-from services.settlement.peers import Peers
+from services.settlement.peers import Peers, Response
 
 DRAINED_S: Final = 60.0
 CONFIRM_S: Final = 1.0
 CALL_S: Final = 10.0
+TRIES_MAX: Final = 20
+"""A service that was just killed may be asked before anybody has noticed."""
 ROLES: Final = (Role.SERVICE, Role.AUDITOR, Role.OPERATOR)
+
+
+class PatientPeers(Peers):
+    """Peers that are asked again until they are back."""
+
+    def call(self, method: Callable[..., Response], request: Any) -> Response:
+        """As that of `Peers`."""
+        return call_sync(method, request, timeout_s=self.timeout_s, attempts=TRIES_MAX)
 
 
 class Proof:
@@ -100,7 +110,7 @@ async def proof_of(room: Room) -> AsyncIterator[Proof]:
     wallet = connect_sync(room.address("wallet"), settings, token=lambda: token)
     tables = connect_sync(room.table_addresses, settings, token=lambda: token)
     history = connect_sync(room.address("history"), settings, token=lambda: token)
-    peers = Peers(
+    peers = PatientPeers(
         internal_pb2_grpc.TableInternalServiceStub(tables),
         wallet_pb2_grpc.WalletServiceStub(wallet),
         history_pb2_grpc.HistoryServiceStub(history),
