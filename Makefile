@@ -54,9 +54,9 @@ test-deploy: setup deploy-tools ## dashboards, alerts, image, compose and Kubern
 
 # program:package of Debian; what is there already, from wherever, is used.
 DEPLOY_TOOLS := promtool:prometheus amtool:prometheus-alertmanager docker-compose:docker-compose kubectl:kubernetes-client \
-	faketime:faketime
+	faketime:faketime redis-check-rdb:redis-tools
 
-deploy-tools: ## install promtool, amtool, docker-compose, kubectl and faketime where missing (Debian, as root)
+deploy-tools: ## install promtool, amtool, docker-compose, kubectl, faketime and Redis' tools where missing (Debian, as root)
 	@missing=$$(for tool in $(DEPLOY_TOOLS); do command -v $${tool%%:*} >/dev/null || echo $${tool##*:}; done); \
 	if [ -n "$$missing" ]; then \
 		echo "== installing" $$missing; \

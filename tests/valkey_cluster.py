@@ -1,4 +1,6 @@
-"""Valkey clusters of the tests' own: nodes on free ports of the loopback interface."""
+"""Clusters of the tests' own: nodes on free ports of the loopback interface, of the embedded Valkey
+or of another server.
+"""
 
 import socket
 import subprocess
@@ -6,8 +8,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import redis
 from redis.crc import key_slot
@@ -21,13 +25,57 @@ KEYS_AT_ONCE = 1
 """Keys that a migration moves in one step: few, so that much happens between the steps."""
 
 
+@dataclass(frozen=True)
+class Tls:
+    """PEM files of nodes that speak TLS alone, among themselves too."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the nodes are. program: a server that takes the options of Redis."""
+
+    program: Path
+    tls: Tls | None = None
+
+    def options(self, port: int) -> dict[str, Any]:
+        """Where it listens, and how."""
+        if self.tls is None:
+            return {"port": port}
+        return {
+            "port": 0,
+            "tls-port": port,
+            "tls-cluster": "yes",
+            "tls-replication": "yes",
+            "tls-auth-clients": "no",
+            "tls-cert-file": self.tls.certificate,
+            "tls-key-file": self.tls.key,
+            "tls-ca-cert-file": self.tls.authority,
+        }
+
+    def client(self, port: int) -> "redis.Redis":
+        """A plain client that speaks text."""
+        if self.tls is None:
+            return redis.Redis(port=port, decode_responses=True)
+        return redis.Redis(
+            port=port, decode_responses=True, ssl=True, ssl_ca_certs=str(self.tls.authority)
+        )
+
+
+EMBEDDED = Kind(get_binary_path())
+
+
 class Node:
     """One server; a kill keeps its folder, and `start` begins again on it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: Kind = EMBEDDED) -> None:
         folder.mkdir()
         self.port = _free_port()
         self._folder = folder
+        self._kind = kind
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -37,7 +85,7 @@ class Node:
 
     def start(self) -> None:
         options = {
-            "port": self.port,
+            **self._kind.options(self.port),
             "bind": "127.0.0.1",
             "dir": self._folder,
             "cluster-enabled": "yes",
@@ -52,7 +100,11 @@ class Node:
         }
         words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
         self._process = subprocess.Popen(
-            [str(get_binary_path()), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            # Debian's is one program for several jobs, which looks at the name it is called by.
+            ["redis-server", *words],
+            executable=self._kind.program,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         until(lambda: self.ask("PING"))
 
@@ -66,7 +118,7 @@ class Node:
     def ask(self, *command: Any) -> Any:
         """The answer to a command, False while it does not answer."""
         try:
-            with redis.Redis(port=self.port, decode_responses=True) as client:
+            with self._kind.client(self.port) as client:
                 return client.execute_command(*command)
         except (RedisError, OSError) as error:
             if isinstance(error, redis.ResponseError):
@@ -81,11 +133,12 @@ class Node:
 class ValkeyCluster:
     """Nodes that have met; the slots are spread evenly over the first `primaries` of them."""
 
-    def __init__(self, folder: Path, primaries: int, replicas: int) -> None:
+    def __init__(self, folder: Path, primaries: int, replicas: int, kind: Kind = EMBEDDED) -> None:
         self.nodes: list[Node] = []
+        self._tls = kind.tls
         try:
             for number in range(primaries + replicas):
-                self.nodes.append(Node(folder / str(number)))
+                self.nodes.append(Node(folder / str(number), kind))
             self._join(primaries)
         except BaseException:
             self.kill()
@@ -94,7 +147,10 @@ class ValkeyCluster:
     @property
     def url(self) -> str:
         """For the store: some of the nodes."""
-        return "redis+cluster://" + ",".join(node.address for node in self.nodes)
+        addresses = ",".join(node.address for node in self.nodes)
+        if self._tls is None:
+            return f"redis+cluster://{addresses}"
+        return f"rediss+cluster://{addresses}/?{urlencode({'ssl_ca_certs': self._tls.authority})}"
 
     def kill(self) -> None:
         """All nodes."""
@@ -178,10 +234,12 @@ def until(done: Callable[[], Any]) -> None:
 
 
 @contextmanager
-def running(primaries: int = 3, replicas: int = 0) -> Iterator[ValkeyCluster]:
+def running(
+    primaries: int = 3, replicas: int = 0, kind: Kind = EMBEDDED
+) -> Iterator[ValkeyCluster]:
     """A cluster for the life of the block."""
     with tempfile.TemporaryDirectory(prefix="doorcard-vc-", ignore_cleanup_errors=True) as folder:
-        cluster = ValkeyCluster(Path(folder), primaries, replicas)
+        cluster = ValkeyCluster(Path(folder), primaries, replicas, kind)
         try:
             yield cluster
         finally:

@@ -55,7 +55,7 @@ async def test_tables_of_all_shards_are_kept_on_all_nodes(nodes: ValkeyCluster) 
                 store, change(None, b"1", table_id=table_id, lobby=b"x", deadline_ms=1)
             )
             made[table_id] = await committed(
-                store, change(first, b"2", (f"e{shard}", b"p"), table_id=table_id, deadline_ms=1)
+                store, change(first, b"2", (f"all{shard}", b"p"), table_id=table_id, deadline_ms=1)
             )
         for table_id, stored in made.items():
             shard = store.shard_of(table_id)
@@ -65,10 +65,10 @@ async def test_tables_of_all_shards_are_kept_on_all_nodes(nodes: ValkeyCluster) 
             ]
             inspection = await store.inspect(shard)
             assert table_id in [each for each, _ in inspection.tables]
-            assert [entry.entry_id for entry in inspection.entries] == [f"e{shard}"]
-            read = await store.read_outbox(shard, after_seq=0, limit=10, epoch=1, applied_id="")
+            assert inspection.entries[-1].entry_id == f"all{shard}"
+            read = await store.read_outbox(shard, after_seq=0, limit=10_000, epoch=1, applied_id="")
             assert not read.verdict
-            assert len(read.entries) == 1
+            assert read.entries == inspection.entries
         assert len(await store.server_reports()) == 3
         assert await store.live_replicas() == ["replica-1"]
         ticked = set()
