@@ -27,6 +27,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "cause": ("why a snapshot was sent, or a new deadline was given", "[a-z_]{1,24}"),
     "currency": ("ISO 4217 code", "[A-Z]{3}"),
     "dependency": ("part that is not ours", "redis|postgres|smtp|broker"),
+    "direction": ("where a clock was set to", "back|ahead"),
     "generation": ("of Python's collector", "[0-2]"),
     "grpc": ("version of grpcio", r"[0-9.]{1,16}"),
     "grpc_code": ("status code", "[A-Z_]{2,24}"),

@@ -48,6 +48,7 @@ from services.table.streams.ownership import Ownership
 from services.table.streams.routing import Routing
 from services.table.streams.watchers import Watchers
 from services.table.tables.moves import Moves
+from services.table.tables.reviews import Reviews
 from services.table.tables.seat_server import SeatServer
 from services.table.tables.seating import Seating
 from services.table.tables.sweep import Sweep
@@ -113,6 +114,7 @@ class Replica:
             owns=self.ownership.owns,
             interval_s=settings.sweep_interval_ms / 1000,
         )
+        self.reviews = Reviews(self.store, self.tables.tick, owns=self.ownership.owns)
         self.routing = Routing(self.ownership)
         self.players = table_server.TableServer(self.store, self.tables, self.watchers, wallet)
         seating = Seating(self.store, self.tables, wallet, replica_id=self.id)
@@ -157,6 +159,7 @@ class Replica:
         """What runs for the life of the process."""
         return (
             self.sweep.run,
+            self.reviews.run,
             self.watchers.wakes.run,
             self.lobby.run,
             self.outbox.run,

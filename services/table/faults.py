@@ -25,6 +25,7 @@ class Loop(StrEnum):
     OUTBOX = "outbox"
     REOPENED = "reopened"
     REOPENING = "reopening"
+    REVIEWS = "reviews"
     SCHEDULES = "schedules"
     WAKES = "wakes"
 

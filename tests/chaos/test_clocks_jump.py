@@ -26,8 +26,6 @@ CLOCKS: Final = (
 )
 JUMP_S: Final = 300
 """Within the life of a token: who refuses expired ones is right to."""
-BACK_S: Final = {"valkey": -20}
-"""The tables' deadlines are by this clock: set back, they wait for as long as it was."""
 TAKEN_UP_S: Final = 1.2
 """Until the process has seen it."""
 
@@ -42,7 +40,7 @@ def scene() -> Iterator[Scene]:
 
 @pytest.mark.parametrize(
     ("name", "ahead_s"),
-    [(name, ahead_s) for name in CLOCKS for ahead_s in (BACK_S.get(name, -JUMP_S), JUMP_S)],
+    [(name, ahead_s) for name in CLOCKS for ahead_s in (-JUMP_S, JUMP_S)],
 )
 def test_a_clock_jumps(scene: Scene, name: str, ahead_s: int) -> None:
     async def work() -> None:

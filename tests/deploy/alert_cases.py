@@ -269,6 +269,12 @@ CASES: Final = (
         summary="The clock of table:9110 differs from Redis by 2s",
     ),
     AlertCase(
+        "StoreClockSet",
+        {'doorcard_store_clock_steps_total{direction="back"}': "0x4 1x40"},
+        fires=6, clears=25, labels={"direction": "back"},
+        summary="The clock of the tables' Redis was set back while tables played",
+    ),
+    AlertCase(
         "RedisWritesNotDurable",
         {"doorcard_store_writes_durable": "1x2 0x3 1x5"},
         fires=4, clears=8, summary="The tables' Redis does not write its append-only file",

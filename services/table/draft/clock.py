@@ -16,12 +16,13 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table.draft.draft import Draft
 from services.table.state import views
-from services.table.state.state import RunningHand, Stage
+from services.table.state.state import RunningHand, Stage, Table
 from services.table.state.turn_times import (
     GRACE_MS,
     RENEWALS_MAX,
     Mark,
     bank_left_ms,
+    longest_ms,
     mark_of,
     times_of,
 )
@@ -38,10 +39,13 @@ RECONNECTED: Final = "reconnected"
 """He is back after his connection was lost in the countdown."""
 RESUMED: Final = "resumed"
 """The table stood still."""
+CLOCK_SET: Final = "clock_set"
+"""The store's clock was set, ahead or back, since his time began."""
 
 RENEWED: Final = Counter(
     "doorcard_clock_renewals",
-    "New deadlines of decisions, by why they were given: deploy, outage, reconnected, resumed.",
+    "New deadlines of decisions, by why they were given: deploy, outage, reconnected, resumed, "
+    "clock_set.",
     ["cause"],
     registry=REGISTRY,
 )
@@ -54,7 +58,7 @@ WAITS: Final = Counter(
     ["service", "why"],
     registry=REGISTRY,
 )
-for _cause in (DEPLOY, OUTAGE, RECONNECTED, RESUMED):
+for _cause in (DEPLOY, OUTAGE, RECONNECTED, RESUMED, CLOCK_SET):
     RENEWED.labels(_cause)
 for _service in ("shuffler", "wallet", "showdown"):
     # What never happened is 0, not absent: a rule that looks for it finds it.
@@ -153,6 +157,11 @@ def late(draft: Draft) -> str:
     over = mark_of(draft.table, draft.now_ms) in (Mark.LATE, Mark.BANK, Mark.OUT)
     want = hand.want if hand is not None and over else None
     return draft.table.blob.seats[want.seat].player_id if isinstance(want, Act) else ""
+
+
+def began_before(table: Table, at_ms: int) -> bool:
+    """Whether the running part of the clock of the player to act began before a time."""
+    return table.blob.due_ms - longest_ms(table) < at_ms
 
 
 def is_out(draft: Draft, want: Act) -> bool:

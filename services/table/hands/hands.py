@@ -33,7 +33,16 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table.draft import clock, money
 from services.table.draft.draft import Draft
-from services.table.hands import club_games, options, seats, shown, standing, topups, wants
+from services.table.hands import (
+    club_games,
+    options,
+    seats,
+    set_back,
+    shown,
+    standing,
+    topups,
+    wants,
+)
 from services.table.hands.options import Wish
 from services.table.state import due, statistics
 from services.table.state.state import (
@@ -153,6 +162,7 @@ async def tick(draft: Draft, *, may_deal: bool, protect: bool = True) -> None:
     table, blob = draft.table, draft.table.blob
     if blob.status is not TableStatus.OPEN:
         return
+    set_back.bring_back(draft)
     seats.pass_time(draft)
     if club_games.pass_time(draft):
         standing.hand_is_over(draft)

@@ -239,6 +239,21 @@ def take_up(draft: Draft) -> None:
     schedule(draft)
 
 
+def bring_back(draft: Draft, further_ms: int) -> None:
+    """Seats that would be kept for longer than any is are kept for their whole time from now on."""
+    latest_ms = draft.now_ms + max(draft.times.away_ms, draft.times.broke_ms) + further_ms
+    for seat in draft.table.blob.seats.values():
+        if seat.freed_at_ms > latest_ms:
+            seat.freed_at_ms = 0
+            _mark(draft, seat)
+            draft.changed = True
+    game = draft.table.blob.game
+    if game is not None and game.deserted_until_ms > latest_ms:
+        game.deserted_until_ms = 0
+        schedule(draft)
+        draft.changed = True
+
+
 def _mark(draft: Draft, seat: Seat) -> None:
     """From when on nobody keeps the seat for him; who loses his chips meanwhile has less time."""
     if seat.status is not SeatStatus.SITTING_OUT or draft.table.blob.config.format is not None:

@@ -7,7 +7,7 @@ from doorcard.table.v1 import table_pb2
 from services.runtime.errors import FailedPrecondition, ResourceExhausted
 from services.table.draft.draft import Draft
 from services.table.state import buy_ins, due, views
-from services.table.state.buy_ins import ANYTHING, offer_of
+from services.table.state.buy_ins import AFTER_HAND, ANYTHING, offer_of
 from services.table.state.state import Table, TableStatus, Waiter
 
 WAITING_MAX: Final = 16
@@ -83,6 +83,17 @@ def renew(draft: Draft) -> None:
     for waiter in draft.table.blob.waiting:
         if 0 < waiter.until_ms <= draft.now_ms:
             waiter.until_ms = draft.now_ms + draft.times.offer_ms
+            _tell_offer(draft, waiter)
+
+
+def bring_back(draft: Draft, further_ms: int) -> None:
+    """Offers that would hold for longer than any does have their whole time from now on."""
+    times = draft.times
+    for waiter in draft.table.blob.waiting:
+        plays = waiter.brings == AFTER_HAND
+        span_ms = times.hand_elsewhere_ms if plays else max(times.offer_ms, times.move_ms)
+        if waiter.until_ms > draft.now_ms + span_ms + further_ms:
+            waiter.until_ms = draft.now_ms + span_ms
             _tell_offer(draft, waiter)
 
 

@@ -71,6 +71,15 @@ def bank_left_ms(table: Table, seat: Seat) -> int:
     return max(0, times_of(table).bank_ms - seat.bank_used_ms)
 
 
+def longest_ms(table: Table) -> int:
+    """How far ahead the running deadline may be, in the part of the clock that it is in."""
+    times, running = times_of(table), table.blob.hand
+    want = table.hand.want if table.hand is not None else None
+    if running is not None and running.stage is Stage.BANK and isinstance(want, Act):
+        return bank_left_ms(table, table.blob.seats[want.seat])
+    return max(times.silent_ms + times.shown_ms, times.reconnect_ms)
+
+
 def step_ms(table: Table) -> int:
     """When the running clock comes to its next mark, Redis time."""
     blob, running = table.blob, table.blob.hand

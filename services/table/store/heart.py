@@ -21,6 +21,8 @@ DEAD_AFTER_MS: Final = 1500
 FORGOTTEN_AFTER_MS: Final = 60_000
 CLOCK_SAMPLES: Final = 16
 SHORTEST_PAUSE_S: Final = 0.01
+JUMP_US: Final = 100_000
+"""Off by more than this from what was measured before, a clock was set: the old is of no use."""
 SILENT_AFTER_MS: Final = 1000
 """After so long without a beat of our own the store was away, for the others too."""
 
@@ -41,6 +43,14 @@ class Sample(NamedTuple):
     took_us: int
     offset_us: int
 
+    def step_from(self, before: "Sample") -> int:
+        """How far the clock was set since an earlier comparison, as far as both are certain,
+        microseconds; less than 0 for back.
+        """
+        far_us = self.offset_us - before.offset_us
+        doubt_us = (self.took_us + before.took_us) // 2
+        return max(0, far_us - doubt_us) if far_us > 0 else min(0, far_us + doubt_us)
+
 
 class Heart:
     """A replica's heart.
@@ -54,6 +64,8 @@ class Heart:
         """The replicas that were alive at the last beat, this one too -> their addresses."""
         self.changed: Callable[[], None] = _nobody
         """Called on the loop whenever `live` is another."""
+        self.measured: Callable[[], None] = _nobody
+        """Called on the loop after each comparison of clocks."""
         self._wire = wire
         self._script = script
         self._replica_id = replica_id
@@ -79,6 +91,11 @@ class Heart:
             raise Unavailable("STORE_AWAY", "the store's clock is not yet measured")
         return (_monotonic_us() + offset_us) // 1000
 
+    def reading(self, key: str) -> Sample | None:
+        """The comparison of clocks that `now_ms` goes by where a key is; None before the first."""
+        samples = self._samples.get(self._wire.node_of(key))
+        return min(samples) if samples else None
+
     async def beat(self) -> None:
         """Say that this replica is alive, see who else is, and compare clocks."""
         sent_us = _monotonic_us()
@@ -95,6 +112,7 @@ class Heart:
         for node in self._offsets_us.keys() - {own_node, *others}:
             del self._offsets_us[node], self._samples[node]
         self._show_offset()
+        self.measured()
         self._see(told)
 
     async def run(self) -> None:
@@ -132,6 +150,8 @@ class Heart:
         if self._beat_ms and now_ms - self._beat_ms > SILENT_AFTER_MS:
             self._everyone_until_ms = now_ms + DEAD_AFTER_MS
         self._beat_ms = now_ms
+        # Within what it can be, should the store's clock have been set back.
+        self._everyone_until_ms = min(self._everyone_until_ms, now_ms + DEAD_AFTER_MS)
         if now_ms < self._everyone_until_ms:
             live = {**self.live, **live}
         of_others = [
@@ -155,7 +175,10 @@ class Heart:
     def _measured(self, node: str, sent_us: int, redis_us: int) -> None:
         came_us = _monotonic_us()
         sample = Sample(came_us - sent_us, redis_us - (sent_us + came_us) // 2)
-        samples = self._samples[node] = [*self._samples.get(node, ())[1 - CLOCK_SAMPLES :], sample]
+        kept = self._samples.get(node, [])[1 - CLOCK_SAMPLES :]
+        if kept and abs(sample.step_from(min(kept))) > JUMP_US:
+            kept = []
+        samples = self._samples[node] = [*kept, sample]
         self._offsets_us[node] = min(samples).offset_us
 
     def _show_offset(self) -> None:

@@ -30,6 +30,7 @@ from services.runtime.sealing import SealBroken, SealKeys
 from services.runtime.shards import shard_of
 from services.table.store.allowances import Allowances
 from services.table.store.buckets import Buckets
+from services.table.store.clock_steps import ClockSteps
 from services.table.store.cluster import ClusterWire, is_cluster
 from services.table.store.heart import Heart
 from services.table.store.line import Argument, Line, Script, Wire
@@ -135,6 +136,10 @@ class Store:
         )
         self._confirms = replicas_required > 0
         self.heart: Final = Heart(self._line, _SCRIPTS["heartbeat"], replica_id)
+        self.clock_steps: Final = ClockSteps(
+            shards, lambda shard: self.heart.reading(_key(shard, "shard"))
+        )
+        self.heart.measured = self.clock_steps.look
         self.shelves: Final = Shelves(self._line, _SCRIPTS["shelve"], _SCRIPTS["turn"], replica_id)
         self.buckets: Final = Buckets(self._line, _SCRIPTS["bucket"], keys.subkey("rate limits"))
         self.allowances: Final = Allowances(
@@ -266,6 +271,15 @@ class Store:
             durable=False,
         )
         return [name.decode() for name in due]
+
+    async def waiting(self, shard: int) -> list[str]:
+        """Tables that something is due at some time, the earliest first."""
+        found = await self._line.ask("ZRANGE", _key(shard, "deadlines"), 0, -1)
+        return [name.decode() for name in found]
+
+    def set_ahead_ms(self, shard: int) -> int:
+        """When the clock of a shard was last seen to be set ahead, by that clock; 0 for never."""
+        return self.clock_steps.ahead_ms.get(shard, 0)
 
     def subscription(
         self,

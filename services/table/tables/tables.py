@@ -466,6 +466,9 @@ class Tables:
             if (late := clock.late(draft)) and (gone := await self._gone(draft, late)):
                 clock.excuse(draft, (late,), clock.OUTAGE)
                 await seats.connect(draft, late, gone, there=False)
+            set_ahead_ms = self._store.set_ahead_ms(self._store.shard_of(table_id))
+            if late and set_ahead_ms and clock.began_before(draft.table, set_ahead_ms):
+                clock.excuse(draft, (late,), clock.CLOCK_SET)
             protect = await claims.protect(draft)
             await hands.tick(draft, may_deal=may_deal, protect=protect)
 

@@ -60,3 +60,27 @@ class LaterClock:
 
     def _later(self, now_ms: Callable[[int], int], shard: int = 0) -> int:
         return now_ms(shard) + self.ahead_ms
+
+
+class SetClock:
+    """The store's clock as replicas compare it with theirs, `ahead_ms` ahead of what it is: set to
+    that, and back again, it steps for them as it would if somebody set it.
+    """
+
+    def __init__(self, *replicas: Replica) -> None:
+        self.ahead_ms = 0
+        self._replicas = replicas
+        for replica in replicas:
+            heart = replica.store.heart
+            heart._measured = partial(self._measured, heart._measured)  # type: ignore[method-assign]
+
+    async def set(self, ahead_ms: int) -> None:
+        """The clock is set; return when every replica has compared it."""
+        self.ahead_ms = ahead_ms
+        for replica in self._replicas:
+            await replica.store.beat()
+
+    def _measured(
+        self, measured: Callable[[str, int, int], None], node: str, sent_us: int, redis_us: int
+    ) -> None:
+        measured(node, sent_us, redis_us + self.ahead_ms * 1000)

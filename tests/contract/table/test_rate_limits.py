@@ -44,6 +44,22 @@ async def test_buckets_go_by_themselves_and_name_nobody(room: Room, server: valk
         assert 0 < left_ms <= 1000
 
 
+async def test_nobody_is_kept_waiting_because_the_stores_clock_was_set_back(
+    room: Room, server: valkey.Valkey
+) -> None:
+    async with cluster(room, server) as tables:
+        await tables.add_replica()
+        buckets, rate = tables.replicas[0].store.buckets, Rate(2, 5)
+        assert await buckets.take(SEATS, "anna", rate) == 0
+        with server.client() as client:
+            (key,) = client.keys("*limit:*")
+            # As it is when five minutes of the clock that it was written by are gone.
+            client.incrby(key, 300_000_000)
+        waits = [await buckets.take(SEATS, "anna", rate) for _ in range(6)]
+        assert waits[:5] == [0] * 5
+        assert 0 < waits[5] <= 500
+
+
 async def refused(tables: Cluster, method: str, request: object) -> DoorcardError:
     """The error of a player's call."""
     with pytest.raises(aio.AioRpcError) as raised:

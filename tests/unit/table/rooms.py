@@ -102,11 +102,15 @@ class MemoryStore:
         self.state = ShardState.OPEN
         self.live = ["replica-1", "replica-2"]
         self.allowances = MemoryAllowances()
+        self.ahead_seen_ms = 0
         self.before_commit: Callable[[Commit], None] | None = None
         """Called once before the next commit: another replica may be quicker."""
 
     def now_ms(self, _shard: int = 0) -> int:
         return self.ms
+
+    def set_ahead_ms(self, _shard: int) -> int:
+        return self.ahead_seen_ms
 
     async def confirm(self, _table_id: str) -> None:
         pass

@@ -5,7 +5,12 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local refill, size = tonumber(ARGV[1]), tonumber(ARGV[2])
-local full_at = math.max(now, tonumber(redis.call('GET', KEYS[1]) or '0')) + refill
+local full_at = tonumber(redis.call('GET', KEYS[1]) or '0')
+if full_at < now or full_at > now + refill * size then
+  -- Later than any bucket fills: the clock was set back, which nobody is kept waiting for.
+  full_at = now
+end
+full_at = full_at + refill
 local ahead = full_at - now
 if ahead > refill * size then
   return math.ceil((ahead - refill * size) / 1000)

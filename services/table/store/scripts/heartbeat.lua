@@ -19,6 +19,11 @@ local told = {text(time[1] * 1000000 + time[2])}
 local live = redis.call('ZRANGE', KEYS[1], text(now - tonumber(ARGV[4])), '+inf', 'BYSCORE',
   'WITHSCORES')
 for i = 1, #live, 2 do
+  if tonumber(live[i + 1]) > now then
+    -- Beaten before the clock was set back: who is dead since would live on for as long.
+    redis.call('ZADD', KEYS[1], text(now), live[i])
+    live[i + 1] = text(now)
+  end
   told[#told + 1] = live[i]
   told[#told + 1] = live[i + 1]
   told[#told + 1] = redis.call('HGET', KEYS[2], live[i]) or ''
