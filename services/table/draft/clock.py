@@ -41,6 +41,8 @@ RESUMED: Final = "resumed"
 """The table stood still."""
 CLOCK_SET: Final = "clock_set"
 """The store's clock was set, ahead or back, since his time began."""
+OURS: Final = frozenset({DEPLOY, OUTAGE, RESUMED, CLOCK_SET})
+"""Whatever comes of a clock that was renewed for these is not the player's fault alone."""
 
 RENEWED: Final = Counter(
     "doorcard_clock_renewals",

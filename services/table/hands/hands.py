@@ -47,6 +47,8 @@ from services.table.hands.options import Wish
 from services.table.state import due, statistics
 from services.table.state.state import (
     RunningHand,
+    Seat,
+    SeatFlag,
     SeatStatus,
     Table,
     TableStatus,
@@ -137,6 +139,7 @@ async def act(draft: Draft, order: Order) -> int:
         raise _illegal(refused, order, before) from None
     draft.tell_hand(events)
     seat.remember(request, draft.version)
+    seats.shows_up(draft, number)
     await _go_on(draft, before, ticking=False)
     return draft.version
 
@@ -333,9 +336,21 @@ async def _time_out(draft: Draft, hand: Hand, want: Act, *, protect: bool) -> No
     draft.once_committed.append(TIMEOUTS.labels(_outcome(events)).inc)
     seat = draft.table.blob.seats[want.seat]
     protects = hand.setup.rulebook.time_out is TimeOut.ALL_IN_IF_INVESTED
-    if seat.status is SeatStatus.PLAYING and (protects or not seat.connection):
+    away = protects or not seat.connection or _again(draft, seat)
+    if seat.status is SeatStatus.PLAYING and away:
         seats.set_status(draft, want.seat, SeatStatus.SITTING_OUT)
     await _go_on(draft, want, ticking=False)
+
+
+def _again(draft: Draft, seat: Seat) -> bool:
+    """Whether a player who is connected was out of time before and has done nothing since: he would
+    be waited for in every hand (docs/rules.md, 5).
+    """
+    running = draft.table.blob.hand
+    if running is None or running.renewed in clock.OURS:
+        return False
+    before, seat.flags = seat.flags, seat.flags | SeatFlag.TIMED_OUT
+    return bool(before & SeatFlag.TIMED_OUT)
 
 
 def _outcome(events: Sequence[Event]) -> str:

@@ -54,6 +54,8 @@ async def set_options(draft: Draft, wish: Wish) -> int:
     known = seat.taken_at(wish.request, table.version)
     if known:
         return known
+    if wish.kind or wish.confirm_ante or wish.sit_out_next:
+        seats.shows_up(draft, number)
     auto = not seat.flags & SeatFlag.ASKED_ANTE if wish.auto_ante is None else wish.auto_ante
     antes.check(table, auto=auto)
     changed = _choose(table, number, wish)

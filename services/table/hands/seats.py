@@ -138,6 +138,7 @@ async def sit_back(draft: Draft, player_id: str) -> int:
     if draft.table.behind(number) == 0 and not draft.table.in_hand(number):
         raise FailedPrecondition("NO_CHIPS", "there are no chips before him")
     sit_out_next(draft, number, on=False)
+    shows_up(draft, number)
     if seat.status is SeatStatus.SITTING_OUT:
         # He says that he is in; he need not say it again at once.
         antes.confirm(draft, number)
@@ -149,9 +150,18 @@ def set_status(draft: Draft, number: int, status: SeatStatus) -> None:
     """Give the seat another state."""
     seat = draft.table.blob.seats[number]
     seat.status = status
+    seat.flags &= ~SeatFlag.TIMED_OUT
     _mark(draft, seat)
     draft.tell_seat(number)
     schedule(draft)
+
+
+def shows_up(draft: Draft, number: int) -> None:
+    """Its player does something himself: that he was out of time before counts no more."""
+    seat = draft.table.blob.seats[number]
+    if seat.flags & SeatFlag.TIMED_OUT:
+        seat.flags &= ~SeatFlag.TIMED_OUT
+        draft.changed = True
 
 
 def sit_out_next(draft: Draft, number: int, *, on: bool) -> None:

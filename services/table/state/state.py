@@ -74,6 +74,8 @@ class SeatFlag(IntFlag):
     """He sits out when the hand is over."""
     SHOWS_BEATEN = 16
     """His beaten hands are shown, also where he may muck them."""
+    TIMED_OUT = 32
+    """He was out of time at his last decision, by his own fault, and has done nothing since."""
 
 
 class Config(msgspec.Struct, frozen=True, array_like=True):
