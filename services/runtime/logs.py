@@ -10,6 +10,8 @@ import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, Final
 
 import structlog
@@ -43,28 +45,30 @@ _SECRET_TEXTS: Final = (
 
 logger: Final[structlog.typing.FilteringBoundLogger] = structlog.get_logger()
 
+# One variable for all ids: every action takes them along and puts them back.
+_ids: Final[ContextVar[Mapping[str, Any]]] = ContextVar("ids", default=MappingProxyType({}))
+
 
 def bind(**ids: str | int) -> None:
     """Put ids on every further line of this task and of the tasks it starts."""
-    structlog.contextvars.bind_contextvars(**ids)
+    _ids.set({**_ids.get(), **ids})
 
 
-def bound() -> dict[str, Any]:
+def bound() -> Mapping[str, Any]:
     """The ids that are on the lines of this task."""
-    return structlog.contextvars.get_contextvars()
+    return _ids.get()
 
 
 def rebind(ids: Mapping[str, Any]) -> None:
     """Put these ids, and no others, on every further line of this task: for one that works for
     several callers in turn. ids: what `bound` gave.
     """
-    structlog.contextvars.clear_contextvars()
-    structlog.contextvars.bind_contextvars(**ids)
+    _ids.set(ids)
 
 
 def trace_id() -> str:
     """The id that joins the lines of one request across services; "" outside a call."""
-    return str(structlog.contextvars.get_contextvars().get("trace", ""))
+    return str(_ids.get().get("trace", ""))
 
 
 def configure(service: str, level: str = "info") -> None:
@@ -98,15 +102,13 @@ def scrub(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableM
 
 
 def _processors(service: str) -> list[Processor]:
-    def add_service(
+    def add_ids(
         _logger: Any, _name: str, event: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
-        event["service"] = service
-        return event
+        return {**_ids.get(), **event, "service": service}
 
     return [
-        structlog.contextvars.merge_contextvars,
-        add_service,
+        add_ids,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
     ]
