@@ -2,8 +2,8 @@
 what they are for.
 """
 
+import io
 import os
-import threading
 from typing import Final
 
 PIECE_BYTES: Final = 4096
@@ -11,21 +11,20 @@ PIECE_BYTES: Final = 4096
 
 class _Noise:
     def __init__(self) -> None:
-        self._piece = b""
-        self._used = 0
-        self._lock = threading.Lock()
+        self._piece = io.BytesIO()
         # A child must not have the bytes that its parent has, or its brothers.
         os.register_at_fork(after_in_child=self._forget)
 
     def take(self, count: int) -> bytes:
-        with self._lock:
-            start, self._used = self._used, self._used + count
-            if self._used > len(self._piece):
-                self._piece, start, self._used = os.urandom(PIECE_BYTES), 0, count
-            return self._piece[start : self._used]
+        # Without a lock: what one thread has read of a piece, no other reads again.
+        taken = self._piece.read(count)
+        if len(taken) < count:
+            piece = io.BytesIO(os.urandom(PIECE_BYTES))
+            taken, self._piece = piece.read(count), piece
+        return taken
 
     def _forget(self) -> None:
-        self._piece, self._used, self._lock = b"", 0, threading.Lock()
+        self._piece = io.BytesIO()
 
 
 _noise: Final = _Noise()

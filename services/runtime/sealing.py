@@ -99,7 +99,7 @@ class SealKeys:
         nonce = random_bytes(NONCE_BYTES)
         place = self._place(table, purpose, version, self.current)
         sealed = self._cipher(table, self.current).encrypt(nonce, plaintext, place)
-        return self._header + nonce + sealed
+        return b"".join((self._header, nonce, sealed))
 
     def open(self, sealed: bytes, *, table: str, purpose: str, version: int) -> bytes:
         """The plaintext sealed for exactly this place. Raises SealBroken."""
