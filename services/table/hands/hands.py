@@ -6,8 +6,7 @@ again: an accepted action is never lost, and nobody is folded because of our fau
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from doorcard.table.v1 import table_pb2
 from prometheus_client import Counter, Histogram
@@ -97,8 +96,7 @@ _SERVICES: Final[dict[type[Want], str]] = {
 _WAGERS: Final = (ActionKind.BET, ActionKind.COMPLETE, ActionKind.RAISE)
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """What a player wants to do, and what he saw when he wanted it."""
 
     player_id: str
@@ -500,19 +498,28 @@ def _check_turn(table: Table, order: Order, number: int) -> Hand:
         raise FailedPrecondition(
             "TABLE_PAUSED", "the table is paused; its clocks stand still", retry_after_ms=1000
         )
+    stale = running is None or order.hand_id != running.hand_id
+    if stale or hand is None or order.turn != hand.turn or not isinstance(hand.want, Act):
+        raise FailedPrecondition(
+            "STALE_TURN",
+            "the hand has gone on since the player saw it",
+            metadata=_whose_turn(table),
+        )
+    if hand.want.seat != number:
+        raise FailedPrecondition(
+            "NOT_YOUR_TURN", "another player is to act", metadata=_whose_turn(table)
+        )
+    return hand
+
+
+def _whose_turn(table: Table) -> dict[str, str]:
+    running, hand = table.blob.hand, table.hand
     now = {"hand_id": "", "turn": "0", "seat": "-1"}
     if running is not None and hand is not None:
         now |= {"hand_id": running.hand_id, "turn": str(hand.turn)}
         if isinstance(hand.want, Act):
             now["seat"] = str(hand.want.seat)
-    stale = running is None or order.hand_id != running.hand_id
-    if stale or hand is None or order.turn != hand.turn or not isinstance(hand.want, Act):
-        raise FailedPrecondition(
-            "STALE_TURN", "the hand has gone on since the player saw it", metadata=now
-        )
-    if hand.want.seat != number:
-        raise FailedPrecondition("NOT_YOUR_TURN", "another player is to act", metadata=now)
-    return hand
+    return now
 
 
 def _illegal(refused: Refused, order: Order, want: Want | None) -> FailedPrecondition:

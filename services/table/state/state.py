@@ -512,10 +512,11 @@ class Table:
             require(running is None and self.hand is None, "half a hand")
             return
         for number, stack in zip(running.seats, running.stacks, strict=True):
-            seat_of = self.blob.seats.get(number)
+            seat_of = seats.get(number)
             if seat_of is None or seat_of.stack != stack:
                 raise BrokenConservation(f"seat {number} did not keep its stack during the hand")
-        if sum(self._in_play().values()) != sum(running.stacks):
+        betting = self.hand.betting
+        if sum(betting.stack) + sum(betting.put_in) != sum(running.stacks):
             raise BrokenConservation("stacks and pots are not what the hand began with")
 
     def _holds(self, seat: Seat, held: Held) -> bool:

@@ -5,10 +5,12 @@ then the player's time bank is used, if he has one; then he is out of time (docs
 """
 
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from services.game.hand import Act
 from services.runtime.clock import MS_PER_S
+from services.table.state.packed_rulebooks import unpack_rulebook
 from services.table.state.state import Seat, Stage, Table
 
 GRACE_MS: Final = 250
@@ -51,11 +53,16 @@ class Mark(IntEnum):
 
 def times_of(table: Table) -> TurnTimes:
     """The rulebook's clock; or the one time that the operator gave the table instead of it."""
-    if table.rulebook is None:
-        return TurnTimes(table.blob.config.action_ms)
-    clock = table.rulebook.clock
-    if table.blob.config.action_ms != (clock.act_s + clock.countdown_s) * MS_PER_S:
-        return TurnTimes(table.blob.config.action_ms)
+    return _times(table.blob.config.rulebook, table.blob.config.action_ms)
+
+
+@lru_cache(maxsize=256)
+def _times(rulebook: bytes, action_ms: int) -> TurnTimes:
+    if not rulebook:
+        return TurnTimes(action_ms)
+    clock = unpack_rulebook(rulebook).clock
+    if action_ms != (clock.act_s + clock.countdown_s) * MS_PER_S:
+        return TurnTimes(action_ms)
     return TurnTimes(
         clock.act_s * MS_PER_S,
         clock.countdown_s * MS_PER_S,

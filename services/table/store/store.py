@@ -17,6 +17,7 @@ opened again; all else waits.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +65,8 @@ EVENTS_READ_MAX: Final = 4096
 INSPECT_ENTRIES_MAX: Final = 20_000
 APPLIED_SEARCH_MAX: Final = 1000
 TAG_BYTES: Final = 8
+KEYS_KEPT_MAX: Final = 8192
+"""Tables whose keys are kept put together: every commit names them."""
 OPENINGS_MAX: Final = 3
 
 BLOB: Final = "blob"
@@ -508,16 +511,8 @@ class Store:
         ]
         for entry_id, payload in commit.outbox:
             args += (entry_id, self.seal(payload, table_id, _entry_purpose(entry_id), version))
-        keys = (
-            _key(shard, "shard"),
-            _key(shard, f"table:{table_id}"),
-            _key(shard, f"events:{table_id}"),
-            _key(shard, "deadlines"),
-            _key(shard, "outbox"),
-            _key(shard, "lobby"),
-        )
         script = _SCRIPTS["commit_when_full" if commit.when_full else "commit"]
-        return self._line.run(script, keys, args)
+        return self._line.run(script, _commit_keys(shard, table_id), args)
 
     async def _conflict(
         self, commit: Commit, shard: int, epoch: int, version: bytes, tag: bytes, sealed: bytes
@@ -630,6 +625,13 @@ _FAILED: Final = COMMITS.labels("failed")
 
 def _key(shard: int, name: str) -> str:
     return f"{{t{shard}}}:{name}"
+
+
+@lru_cache(maxsize=KEYS_KEPT_MAX)
+def _commit_keys(shard: int, table_id: str) -> tuple[str, ...]:
+    """KEYS of `commit.lua`."""
+    names = ("shard", f"table:{table_id}", f"events:{table_id}", "deadlines", "outbox", "lobby")
+    return tuple(_key(shard, name) for name in names)
 
 
 def _entry_purpose(entry_id: str) -> str:

@@ -1,7 +1,6 @@
 """An action is taken once, in its turn, or refused with the right reason."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -64,7 +63,7 @@ async def test_a_request_id_used_again_for_another_action_is_refused() -> None:
         {"hand_id": uuid7()},
     ):
         with pytest.raises(AlreadyExists):
-            await room.tables.act(room.table_id, replace(order, **changes), monotonic_s())
+            await room.tables.act(room.table_id, order._replace(**changes), monotonic_s())
 
 
 async def test_only_the_last_eight_requests_are_remembered_and_older_ones_are_stale() -> None:
