@@ -3,8 +3,6 @@
 What fails outside an item, so that a loop cannot go on at all, ends the replica as ever.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final
 
@@ -40,16 +38,24 @@ for _loop in Loop:
     FAULTS.labels(_loop)
 
 
-@contextmanager
-def passed_over(loop: Loop, item: object = "") -> Iterator[None]:
+class passed_over:  # noqa: N801 (a block's name; a class, since this is done for every wake-up)
     """What fails inside by our own fault is logged and counted, and the loop goes on.
 
     item: shard, table or schedule. DoorcardError is raised: each loop has its own word for it.
     """
-    try:
-        yield
-    except DoorcardError:
-        raise
-    except Exception:
-        FAULTS.labels(loop).inc()
-        logger.exception("loop_fault", loop=loop.value, item=item)
+
+    __slots__ = ("_item", "_loop")
+
+    def __init__(self, loop: Loop, item: object = "") -> None:
+        self._loop = loop
+        self._item = item
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, DoorcardError):
+            return False
+        FAULTS.labels(self._loop).inc()
+        logger.error("loop_fault", loop=self._loop.value, item=self._item, exc_info=error)
+        return True

@@ -38,8 +38,6 @@ TELLING_MAX: Final = 64
 """Tables that are told at once who has come or gone; the others wait."""
 TELLING_TRIES_MAX: Final = 240
 """While a player's mailbox is full; with `READ_AGAIN_S` between them longer than any clock."""
-OWN_WAKE_S: Final = 0.02
-"""How long a wake-up of a table that is being changed here waits for the commit's own answer."""
 READ_AGAIN_S: Final = 0.5
 READS_MAX: Final = 100
 """Times in a row that a table is read again because it went on meanwhile."""
@@ -79,6 +77,7 @@ class Watchers:
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
         tables.published = self.committed
+        tables.not_committed = self.not_committed
         tables.has_stream = self.has_stream
         tables.is_telling = lambda table_id, player_id: (table_id, player_id) in self._presence
 
@@ -255,7 +254,12 @@ class Watchers:
         hub.wanted = max(hub.wanted, version)
         if hub.version in (0, version - 1):
             self._deliver(hub, version, frames)
-        else:
+        self._catch_up(hub)
+
+    def not_committed(self, table_id: str) -> None:
+        """A commit from here was not made, or nobody knows: what came meanwhile was another's."""
+        hub = self._hubs.get(table_id)
+        if hub is not None and hub.version:
             self._catch_up(hub)
 
     def woken(self, table_id: str, version: int) -> None:
@@ -264,10 +268,8 @@ class Watchers:
         if hub is None or version <= hub.version:
             return
         hub.wanted = max(hub.wanted, version)
-        if hub.version and self._tables.busy(table_id):
-            # Most likely our own commit, whose answer is still on its way.
-            asyncio.get_running_loop().call_later(OWN_WAKE_S, self._catch_up, hub)
-        elif hub.version:
+        # Most likely it is our own commit, whose answer is on its way: that says what is to do.
+        if hub.version and not self._tables.is_committing(table_id):
             self._catch_up(hub)
 
     def gone(self, table_id: str) -> None:

@@ -7,13 +7,13 @@ all the same, and its commit is never broken off.
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from prometheus_client import Gauge
 
 from services.runtime.errors import ResourceExhausted
-from services.runtime.logs import bind, bound, rebind
+from services.runtime.logs import bound, rebind
 from services.runtime.metrics import REGISTRY
 
 PER_PLAYER_MAX: Final = 4
@@ -34,42 +34,44 @@ T = TypeVar("T")
 Work = Callable[[], Awaitable[T]]
 
 
-def _unknown() -> bool:
+def _nobody(_table_id: str, _player_id: str) -> bool:
     return False
 
 
 class Mailboxes:
-    """The mailboxes of all tables with work."""
+    """The mailboxes of all tables with work.
 
-    def __init__(self) -> None:
+    sits: whether a player has a seat at a table, who has room beside any number of strangers.
+    """
+
+    def __init__(self, sits: Callable[[str, str], bool] = _nobody) -> None:
+        self._sits = sits
+        self._waiting = 0
+        DEPTH.set_function(lambda: self._waiting)
         self._boxes: dict[str, _Mailbox] = {}
         self._empty = asyncio.Event()
         self._empty.set()
 
-    def submit(
-        self, table_id: str, sender: str, work: Work[T], sits: Callable[[], bool] = _unknown
-    ) -> "asyncio.Future[T]":
+    def submit(self, table_id: str, sender: str, work: Work[T]) -> "asyncio.Future[T]":
         """Leave a command behind those that wait; the future is its result.
 
-        sender: the player, or `TICKS`. sits: whether he has a seat, who has room beside any number
-        of strangers. Raises ResourceExhausted (MAILBOX_FULL) when too many of his wait.
+        sender: the player, or `TICKS`. Raises ResourceExhausted (MAILBOX_FULL) when too many of his
+        wait.
         """
         loop = asyncio.get_running_loop()
         box = self._boxes.get(table_id)
         if box is None:
-            box = _Mailbox()
-            box.admit(sender, sits)
-            self._boxes[table_id] = box
+            box = self._boxes[table_id] = _Mailbox()
             self._empty.clear()
             # A context of its own: what one sender bound must not be another's, nor who he is.
-            task = loop.create_task(self._empty_out(table_id, box), context=contextvars.Context())
-            box.task = task
-        else:
-            box.admit(sender, sits)
+            box.task = loop.create_task(
+                self._empty_out(table_id, box), context=contextvars.Context()
+            )
+        elif box.waiting:
+            self._check_room(table_id, sender, box.waiting)
         future: asyncio.Future[T] = loop.create_future()
-        future.add_done_callback(_notice)
         box.waiting.append(_Letter(sender, work, future, bound()))
-        DEPTH.inc()
+        self._waiting += 1
         return future
 
     def busy(self, table_id: str) -> bool:
@@ -81,26 +83,35 @@ class Mailboxes:
         await self._empty.wait()
 
     async def _empty_out(self, table_id: str, box: "_Mailbox") -> None:
-        fresh = True
         try:
             while box.waiting:
                 letter = box.waiting.popleft()
-                box.leave(letter.sender)
-                DEPTH.dec()
+                self._waiting -= 1
                 # Lines and calls of this turn belong to the call that asked for it.
-                if fresh:
-                    bind(**letter.ids)
-                else:
-                    rebind(letter.ids)
-                fresh = False
+                rebind(letter.ids)
                 await _run(letter.work, letter.future)
         finally:
-            DEPTH.dec(len(box.waiting))
+            self._waiting -= len(box.waiting)
             for letter in box.waiting:
                 letter.future.cancel()
             del self._boxes[table_id]
             if not self._boxes:
                 self._empty.set()
+
+    def _check_room(self, table_id: str, sender: str, waiting: "Collection[_Letter]") -> None:
+        of_his = sum(each.sender == sender for each in waiting)
+        limit = PER_PLAYER_MAX if sender else TICKS_MAX
+        crowded = sender and len(waiting) >= PLAYERS_WAITING_MAX
+        if crowded:
+            of_players = sum(each.sender != TICKS for each in waiting)
+            crowded = of_players >= PLAYERS_WAITING_MAX and not self._sits(table_id, sender)
+        if of_his >= limit or crowded:
+            raise ResourceExhausted(
+                "MAILBOX_FULL",
+                "too many requests of this player wait at this table",
+                metadata={"limit": str(limit)},
+                retry_after_ms=RETRY_AFTER_MS,
+            )
 
 
 class _Letter(NamedTuple):
@@ -111,31 +122,11 @@ class _Letter(NamedTuple):
 
 
 class _Mailbox:
-    __slots__ = ("senders", "task", "waiting")
+    __slots__ = ("task", "waiting")
 
     def __init__(self) -> None:
         self.waiting: deque[_Letter] = deque()
-        self.senders: dict[str, int] = {}
         self.task: asyncio.Task[None] | None = None
-
-    def admit(self, sender: str, sits: Callable[[], bool]) -> None:
-        limit = PER_PLAYER_MAX if sender else TICKS_MAX
-        of_his = self.senders.get(sender, 0)
-        of_players = len(self.waiting) - self.senders.get(TICKS, 0)
-        crowded = sender and of_players >= PLAYERS_WAITING_MAX
-        if of_his >= limit or (crowded and not sits()):
-            raise ResourceExhausted(
-                "MAILBOX_FULL",
-                "too many requests of this player wait at this table",
-                metadata={"limit": str(limit)},
-                retry_after_ms=RETRY_AFTER_MS,
-            )
-        self.senders[sender] = of_his + 1
-
-    def leave(self, sender: str) -> None:
-        self.senders[sender] -= 1
-        if not self.senders[sender]:
-            del self.senders[sender]
 
 
 async def _run(work: Work[T], future: "asyncio.Future[T]") -> None:
@@ -149,12 +140,8 @@ async def _run(work: Work[T], future: "asyncio.Future[T]") -> None:
     except Exception as error:
         if not future.done():
             future.set_exception(error)
+            # Looked at: asyncio complains of errors that nobody waited for.
+            future.exception()
     else:
         if not future.done():
             future.set_result(result)
-
-
-def _notice(future: "asyncio.Future[Any]") -> None:
-    """Look at the outcome: asyncio complains of errors that nobody waited for."""
-    if not future.cancelled():
-        future.exception()

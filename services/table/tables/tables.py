@@ -10,12 +10,14 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, tzinfo
+from functools import partial
 from typing import Final, TypeVar
 
 from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 from prometheus_client import Counter
 
+from services.game.wants import ActionKind
 from services.runtime import failpoints
 from services.runtime.errors import (
     OUR_FAULT,
@@ -84,6 +86,8 @@ PAUSED_BY_US: Final = Counter(
     "doorcard_tables_paused_by_fault", "Tables paused after failing ticks.", registry=REGISTRY
 )
 
+_LABELS: Final = {kind: kind.name.lower() for kind in ActionKind}
+
 R = TypeVar("R")
 Change = Callable[[Draft], Awaitable[R]]
 Published = Callable[[str, int, Mapping[str, bytes]], None]
@@ -95,7 +99,8 @@ class Tables:
     may_deal: whether a new hand may begin on a shard. kept_max: decoded tables that are kept in
     memory. zone: of the room's days. times: of seats. published: is told of every commit made here:
     table, version, audience -> encoded frame. has_stream: whether a player has a table open on a
-    `Play` stream here. is_telling: whether a table is being told that a player came or went. moved:
+    `Play` stream here. is_telling: whether a table is being told that a player came or went.
+    not_committed: is told of a table whose commit was not made, as far as anybody knows. moved:
     is told of every player who left for a seat at another table.
     """
 
@@ -111,6 +116,7 @@ class Tables:
         times: SeatTimes = STANDARD,
     ) -> None:
         self.published: Published = _unpublished
+        self.not_committed: Callable[[str], None] = lambda _table: None
         self.moved: Callable[[Moved], None] = lambda _: None
         self.has_stream: Callable[[str, str], bool] = lambda _table, _player: False
         self.is_telling: Callable[[str, str], bool] = lambda _table, _player: False
@@ -121,7 +127,8 @@ class Tables:
         self._zone = zone
         self._times = times
         self._kept = KeptTables(store, kept_max)
-        self._boxes = Mailboxes()
+        self._boxes = Mailboxes(self._sits)
+        self._committing: set[str] = set()
         self._ticks: dict[str, asyncio.Future[None]] = {}
         self._faults: dict[str, int] = {}
 
@@ -133,18 +140,12 @@ class Tables:
         arrived_s: `time.perf_counter()` when it came. Raises ResourceExhausted at once; the future,
         what `hands.act` raises.
         """
-
-        async def change(draft: Draft) -> int:
-            return await hands.act(draft, order)
-
-        return self._submit(table_id, order.player_id, order.kind.name.lower(), change, arrived_s)
+        change = partial(hands.act, order=order)
+        return self._submit(table_id, order.player_id, _LABELS[order.kind], change, arrived_s)
 
     def set_options(self, table_id: str, wish: Wish, arrived_s: float) -> "asyncio.Future[int]":
         """Set what a seat does by itself; the version at which it holds. As `act`."""
-
-        async def change(draft: Draft) -> int:
-            return await hands.set_options(draft, wish)
-
+        change = partial(hands.set_options, wish=wish)
         return self._submit(table_id, wish.player_id, "options", change, arrived_s)
 
     async def change(self, table_id: str, sender: str, label: str, change: Change[R]) -> R:
@@ -288,9 +289,9 @@ class Tables:
         """Compare every table kept here with the store; a shard that lost something is closed."""
         await self._kept.compare()
 
-    def busy(self, table_id: str) -> bool:
-        """Whether a command of the table waits or runs here."""
-        return self._boxes.busy(table_id)
+    def is_committing(self, table_id: str) -> bool:
+        """Whether a commit of the table is under way here."""
+        return table_id in self._committing
 
     async def emptied(self) -> None:
         """Return when no command waits or runs."""
@@ -332,11 +333,11 @@ class Tables:
             watch.stop("ok")
             return result
 
-        def sits() -> bool:
-            kept = self._kept.get(table_id)
-            return kept is not None and kept.seat_of(sender) is not None
+        return self._boxes.submit(table_id, sender, work)
 
-        return self._boxes.submit(table_id, sender, work, sits)
+    def _sits(self, table_id: str, player_id: str) -> bool:
+        kept = self._kept.get(table_id)
+        return kept is not None and kept.seat_of(player_id) is not None
 
     async def _apply(
         self,
@@ -392,34 +393,41 @@ class Tables:
         """None when it is committed; else the table as another replica left it. plays: a hand was
         in progress, which ends also where the store has no memory left for anything else.
         """
-        table = draft.table
+        table, table_id = draft.table, draft.table.table_id
         # Between hands a player gets what is his there too, if no hand begins by the same commit.
         ends = plays or (table.hand is None and any(each.gives_back for each in draft.outbox))
         with draft.watch.stage("commit"):
+            self._committing.add(table_id)
             try:
                 commit, told = self._commit_of(draft, when_full=ends)
                 failpoints.reach("commit.made")
                 outcome = await self._store.commit(commit)
             except BaseException:
-                self._kept.drop(table.table_id)
+                self._not_made(table_id)
                 raise
+            finally:
+                self._committing.discard(table_id)
         if isinstance(outcome, Committed):
             table.stored = Stored(outcome.version, outcome.tag, commit.blob)
             self._kept.keep(table)
             failpoints.reach("commit.done")
             for tell in draft.once_committed:
                 tell()
-            self.published(table.table_id, outcome.version, told)
+            self.published(table_id, outcome.version, told)
             for each in draft.moved:
                 self.moved(each)
             return None
-        self._kept.drop(table.table_id)
+        self._not_made(table_id)
         if isinstance(outcome, Conflict):
             CONFLICTS.inc()
-            present = Table.load(table.table_id, outcome.present)
+            present = Table.load(table_id, outcome.present)
             self._kept.keep(present)
             return present
         raise outcome.error()
+
+    def _not_made(self, table_id: str) -> None:
+        self._kept.drop(table_id)
+        self.not_committed(table_id)
 
     def _commit_of(self, draft: Draft, *, when_full: bool) -> tuple[Commit, dict[str, bytes]]:
         table = draft.table

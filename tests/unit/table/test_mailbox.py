@@ -1,20 +1,26 @@
 """Commands of a table one at a time, bounded, and gone when there is no work."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 
 import pytest
 
 from services.runtime.errors import ResourceExhausted
 from services.runtime.logs import bind, bound, trace_id
+from services.runtime.metrics import REGISTRY
 from services.table.tables.mailbox import (
-    DEPTH,
     PER_PLAYER_MAX,
     PLAYERS_WAITING_MAX,
     TICKS,
     TICKS_MAX,
     Mailboxes,
 )
+
+
+def depth() -> float | None:
+    """What Prometheus reads."""
+    return REGISTRY.get_sample_value("doorcard_table_mailbox_depth")
 
 
 class Work:
@@ -84,7 +90,7 @@ async def test_a_player_has_few_places_and_ticks_have_their_own() -> None:
 
 
 async def test_many_strangers_leave_room_for_ticks_and_for_who_sits_there() -> None:
-    boxes, work = Mailboxes(), Work()
+    boxes, work = Mailboxes(lambda table, player: (table, player) == ("t", "who sits")), Work()
     boxes.submit("t", "first", lambda: work.do("first"))
     await asyncio.sleep(0)
     for n in range(PLAYERS_WAITING_MAX):
@@ -92,7 +98,7 @@ async def test_many_strangers_leave_room_for_ticks_and_for_who_sits_there() -> N
     with pytest.raises(ResourceExhausted):
         boxes.submit("t", "one more", lambda: work.do("p"))
     tick = boxes.submit("t", TICKS, lambda: work.do("tick"))
-    seated = boxes.submit("t", "who sits", lambda: work.do("seated"), lambda: True)
+    seated = boxes.submit("t", "who sits", lambda: work.do("seated"))
     work.gate.set()
     assert await tick == "tick"
     assert await seated == "seated"
@@ -119,7 +125,7 @@ async def test_a_turn_has_the_ids_of_the_call_that_asked_for_it_and_of_no_other(
         # Whatever the turn starts belongs to the same call.
         seen[name] = [at_first, trace_id(), await asyncio.create_task(ids_of_a_task())]
 
-    async def ids_of_a_task() -> dict[str, object]:
+    async def ids_of_a_task() -> Mapping[str, object]:
         return bound()
 
     async def call(name: str, **ids: str) -> None:
@@ -167,10 +173,23 @@ async def test_an_error_is_the_command_s_own() -> None:
 
 async def test_the_depth_is_measured() -> None:
     boxes, work = Mailboxes(), Work()
-    before = DEPTH._value.get()
     for n in range(3):
         boxes.submit("t", f"p{n}", lambda: work.do("p"))
-    assert DEPTH._value.get() == before + 3
+    assert depth() == 3
+    await asyncio.sleep(0)
+    assert depth() == 2
     work.gate.set()
     await boxes.emptied()
-    assert DEPTH._value.get() == before
+    assert depth() == 0
+
+
+async def test_what_is_left_of_a_mailbox_that_is_cut_off_is_measured_no_longer() -> None:
+    boxes, work = Mailboxes(), Work()
+    waiting = [boxes.submit("t", f"p{n}", lambda: work.do("p")) for n in range(3)]
+    await asyncio.sleep(0)
+    task = boxes._boxes["t"].task
+    assert task is not None
+    task.cancel()
+    await boxes.emptied()
+    assert all(each.cancelled() for each in waiting)
+    assert depth() == 0

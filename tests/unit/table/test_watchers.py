@@ -6,14 +6,17 @@ from typing import cast
 import pytest
 from doorcard.table.v1 import table_pb2
 
+from services.runtime.clock import monotonic_s
 from services.runtime.errors import NotFound, ResourceExhausted, Unavailable
 from services.runtime.ids import uuid7
+from services.table.hands.hands import Order
 from services.table.store.store import Store
+from services.table.store.stored import Commit
 from services.table.streams import watchers
 from services.table.streams.streams import OWN, Stream
 from services.table.streams.watchers import Watchers
 from services.table.tables.tables import Tables
-from tests.unit.table.rooms import FakeRoom
+from tests.unit.table.rooms import FakeRoom, passive
 
 
 class Reader:
@@ -168,11 +171,56 @@ async def test_commits_here_and_there_mix_without_gap_or_repeat() -> None:
             await settled()
     for hub in hubs:
         hub.woken(room.table_id, room.table.version)
-    await asyncio.sleep(2 * watchers.OWN_WAKE_S)
     await settled(room)
     for reader in readers:
         assert reader.check() == room.table.version
         await reader.close()
+
+
+async def test_the_wake_up_of_a_commit_of_our_own_reads_nothing() -> None:
+    room = await playing()
+    hub = watching(room)
+    reader = Reader(hub, "anna")
+    await hub.join(reader.stream, room.table_id, 0)
+    await room.start_hand()
+    await settled(room)
+    events_after, reads = room.store.events_after, []
+
+    async def counted(table_id: str, version: int) -> list[tuple[int, bytes]] | None:
+        reads.append(version)
+        return await events_after(table_id, version)
+
+    room.store.events_after = counted  # type: ignore[method-assign]
+    for _ in range(3):
+        # It comes before the answer to the commit.
+        version = room.table.version + 1
+        room.store.before_commit = lambda _, made=version: hub.woken(room.table_id, made)
+        await room.act()
+    await settled(room)
+    assert not reads
+    assert reader.check() == room.table.version
+    await reader.close()
+
+
+async def test_a_wake_up_during_a_commit_that_is_not_made_was_another_s() -> None:
+    room = await playing()
+    hub = watching(room)
+    reader = Reader(hub, "anna")
+    await hub.join(reader.stream, room.table_id, 0)
+    await room.start_hand()
+    player, want, hand_id = room.to_act()
+    order = Order(player, "twice", hand_id, want.turn, passive(want), 0)
+
+    def is_taken_elsewhere(_: Commit) -> None:
+        room.write(lambda t: t.blob.seats[want.seat].remember(order.request, t.version + 1))
+        hub.woken(room.table_id, room.table.version)
+
+    room.store.before_commit = is_taken_elsewhere
+    taken = await room.tables.act(room.table_id, order, monotonic_s())
+    assert taken == room.table.version
+    await settled(room)
+    assert reader.versions()[-1] == ("snapshot", taken)
+    await reader.close()
 
 
 async def test_versions_while_a_table_is_joined_are_neither_lost_nor_doubled() -> None:
@@ -211,7 +259,6 @@ async def test_a_gap_in_the_store_is_a_snapshot() -> None:
     assert reader.versions()[-1] == ("snapshot", room.table.version)
     await room.act()
     hub.woken(room.table_id, room.table.version)
-    await asyncio.sleep(2 * watchers.OWN_WAKE_S)
     await settled(room)
     assert reader.check() == room.table.version
     await reader.close()
