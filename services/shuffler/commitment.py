@@ -9,7 +9,9 @@ from services.shuffler.deck import Deck
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A card with all that proves it was committed to; `verify.verify_card` checks it."""
+    """A card with what proves that it was committed to: `verify.verify_card` checks it by its path,
+    `verify.verify_dealt` by the deck's leaves.
+    """
 
     position: int
     card: str
@@ -32,11 +34,18 @@ class Commitment:
         ]
         self.root = merkle.root(self._leaves)
 
-    def open(self, position: int) -> Opened:
-        """The card at `position` (0 .. size - 1) and its proof."""
+    @property
+    def leaves(self) -> bytes:
+        """Every leaf, 32 bytes each, in the order of positions: as blind as the root."""
+        return b"".join(self._leaves)
+
+    def open(self, position: int, *, with_path: bool = True) -> Opened:
+        """The card at `position` (0 .. size - 1) and its proof, without the path for those who have
+        the leaves.
+        """
         return Opened(
             position=position,
             card=card_name(self._deck.cards[position]),
             salt=self._deck.salt(position),
-            path=merkle.path(self._leaves, position),
+            path=merkle.path(self._leaves, position) if with_path else (),
         )

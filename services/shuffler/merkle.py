@@ -28,6 +28,13 @@ def leaf(position: int, card: str, salt: bytes) -> bytes:
     return sha256(_LEAF + bytes((position,)) + letters + salt).digest()
 
 
+def split(leaves: bytes) -> list[bytes]:
+    """The leaves that stand one after another. Raises ValueError unless they are 1 to 256."""
+    if not 0 < len(leaves) <= LEAVES_MAX * HASH_BYTES or len(leaves) % HASH_BYTES:
+        raise ValueError(f"leaves are 1 to {LEAVES_MAX} times {HASH_BYTES} bytes")
+    return [leaves[at : at + HASH_BYTES] for at in range(0, len(leaves), HASH_BYTES)]
+
+
 def node(left: bytes, right: bytes) -> bytes:
     """The hash over two subtrees."""
     return sha256(_NODE + left + right).digest()

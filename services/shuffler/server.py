@@ -62,7 +62,8 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
             deck = fresh_deck(self._generator)
         except RngUnhealthy as failed:
             raise _unhealthy(failed) from failed
-        root = Commitment(deck).root
+        commitment = Commitment(deck)
+        root = commitment.root
         statement = receipts.deck_statement(
             hand, root, source=SOURCE, size=len(deck.cards), at_ms=now_ms()
         )
@@ -74,6 +75,7 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
             receipt=self._signed(statement),
             source=pb.DECK_SOURCE_KERNEL,
             size=len(deck.cards),
+            leaves=commitment.leaves,
         )
 
     async def Draw(  # noqa: N802
@@ -87,8 +89,9 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
         statement = receipts.draw_statement(hand, commitment.root, positions, at_ms=now_ms())
         OPENED.inc(len(positions))
         _log("deck_drawn", hand, commitment.root, positions=positions)
+        with_path = not request.without_paths
         return pb.DrawResponse(
-            cards=[_drawn(commitment.open(position)) for position in positions],
+            cards=[_drawn(commitment.open(each, with_path=with_path)) for each in positions],
             root=commitment.root,
             receipt=self._signed(statement),
         )
@@ -102,7 +105,8 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
         positions = _positions(request.positions, len(deck.cards))
         old_root = Commitment(deck).root
         reshuffled = deck.reshuffled(positions)
-        root = Commitment(reshuffled).root
+        commitment = Commitment(reshuffled)
+        root = commitment.root
         statement = receipts.reshuffle_statement(
             hand, root, old_root=old_root, positions=positions, at_ms=now_ms()
         )
@@ -113,6 +117,7 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
             root=root,
             receipt=self._signed(statement),
             size=len(reshuffled.cards),
+            leaves=commitment.leaves,
         )
 
     async def ListReceiptKeys(  # noqa: N802

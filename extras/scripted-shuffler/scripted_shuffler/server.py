@@ -38,8 +38,8 @@ class ScriptedShuffler(ShufflerServicer):
         scripted = self._script.deck(hand)
         if scripted is not None:
             deck = Deck(tuple(scripted.cards), deck.salt_seed, deck.reshuffle_seed)
-        root = Commitment(deck).root
-        size = len(deck.cards)
+        commitment = Commitment(deck)
+        root, size = commitment.root, len(deck.cards)
         statement = deck_statement(hand, root, source="scripted", size=size, at_ms=now_ms())
         return pb.CreateDeckResponse(
             sealed_deck=self._sealed(deck, hand),
@@ -47,6 +47,7 @@ class ScriptedShuffler(ShufflerServicer):
             receipt=self._signed(statement),
             source=pb.DECK_SOURCE_SCRIPTED,
             size=size,
+            leaves=commitment.leaves,
         )
 
     async def Reshuffle(  # noqa: N802
@@ -61,7 +62,8 @@ class ScriptedShuffler(ShufflerServicer):
         if set(scripted.reshuffled) != set(by_seed.cards):
             raise ValueError("the script reshuffles other cards than the table asks for")
         deck = Deck(tuple(scripted.reshuffled), by_seed.salt_seed, by_seed.reshuffle_seed)
-        root = Commitment(deck).root
+        commitment = Commitment(deck)
+        root = commitment.root
         statement = reshuffle_statement(
             hand,
             root,
@@ -74,6 +76,7 @@ class ScriptedShuffler(ShufflerServicer):
             root=root,
             receipt=self._signed(statement),
             size=len(deck.cards),
+            leaves=commitment.leaves,
         )
 
 

@@ -236,9 +236,11 @@ def _events(played: list[Played], running: RunningHand) -> list[Any]:
     return events
 
 
-def committed_deck(deck: Deck) -> game_pb2.HandEvent:
-    """A deck's root is out."""
-    committed = game_pb2.HandEvent.DeckCommitted(root=deck.root, reshuffled=bool(deck.made_from))
+def committed_deck(deck: Deck, leaves: bytes = b"") -> game_pb2.HandEvent:
+    """A deck's root is out, for the players with its leaves."""
+    committed = game_pb2.HandEvent.DeckCommitted(
+        root=deck.root, reshuffled=bool(deck.made_from), leaves=leaves
+    )
     return game_pb2.HandEvent(deck_committed=committed)
 
 

@@ -270,7 +270,7 @@ async def _start(draft: Draft) -> None:
     hand_id = uuid7()
     try:
         button = await _next_button(draft, dealt_in)
-        deck = await wants.new_deck(draft, hand_id)
+        deck, leaves = await wants.new_deck(draft, hand_id)
     except DoorcardError as error:
         if not error.retriable:
             raise
@@ -305,7 +305,7 @@ async def _start(draft: Draft) -> None:
             hand_id=hand_id, button=button, seats=hand.seats, deck_root=deck.root
         )
     )
-    draft.tell(hand=money.committed_deck(deck))
+    draft.tell(hand=money.committed_deck(deck, leaves))
     draft.tell_hand(events)
     clock.count_hand(draft, running)
     seats.hand_begins(draft, dealt_in)
@@ -319,7 +319,7 @@ async def _next_button(draft: Draft, dealt_in: list[int]) -> int:
     if last >= 0:
         return moved_button(last, dealt_in)
     draw_id = uuid7()
-    deck = await wants.new_deck(draft, draw_id)
+    deck, _ = await wants.new_deck(draft, draw_id)
     drawn = await wants.draw(draft, deck, draw_id, range(len(dealt_in)))
     return drawn_button(dealt_in, [parse_card(each.card) for each in drawn])
 

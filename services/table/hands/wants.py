@@ -9,7 +9,7 @@ from doorcard.showdown.v1 import showdown_pb2
 from doorcard.shuffler.v1 import shuffler_pb2
 from doorcard.wallet.v1 import wallet_pb2
 
-from services.game.cards import card_name, parse_card
+from services.game.cards import CARDS, card_name, parse_card
 from services.game.hand import Deal, Hand, Rake, Showdown, ShowdownResult, Want
 from services.game.rulebook import OddChipHigh, OddChipLow, OddChipRemainder, ShowdownRule
 from services.runtime import failpoints
@@ -20,6 +20,8 @@ from services.table.state import views
 from services.table.state.state import Deck, RunningHand, SeatFlag, Table
 
 PLAY_MONEY: Final = "XTS"
+LEAF_BYTES: Final = 32
+"""SHA-256."""
 
 _ODD_HIGH: Final = {
     OddChipHigh.POSITION: showdown_pb2.ODD_CHIP_RULE_POSITION,
@@ -61,8 +63,9 @@ async def _deal(draft: Draft, hand: Hand, want: Deal) -> None:
         deck = running.decks[-1]
         if deck.made_from != list(want.reshuffle):
             # Its root is committed and out before a card of it is seen.
-            running.decks = [running.decks[0], await _reshuffled(draft, running, want)]
-            draft.tell(hand=money.committed_deck(running.decks[-1]))
+            deck, leaves = await _reshuffled(draft, running, want)
+            running.decks = [running.decks[0], deck]
+            draft.tell(hand=money.committed_deck(deck, leaves))
             draft.go_on = True
             return
     drawn = await draw(draft, deck, running.hand_id, want.positions)
@@ -72,12 +75,13 @@ async def _deal(draft: Draft, hand: Hand, want: Deal) -> None:
 async def draw(
     draft: Draft, deck: Deck, hand_id: str, positions: "range | tuple[int, ...]"
 ) -> list[shuffler_pb2.DrawnCard]:
-    """Open positions of a deck, in order, with their proofs."""
+    """Open positions of a deck, in order, with what proves them beside the deck's leaves."""
     request = shuffler_pb2.DrawRequest(
         sealed_deck=deck.sealed,
         table_id=draft.table.table_id,
         hand_id=hand_id,
         positions=positions,
+        without_paths=deck.leaves_told,
     )
     reply: shuffler_pb2.DrawResponse = await draft.ask(
         "shuffler", draft.services.shuffler.Draw, request
@@ -87,7 +91,7 @@ async def draw(
     return list(reply.cards)
 
 
-async def _reshuffled(draft: Draft, running: RunningHand, want: Deal) -> Deck:
+async def _reshuffled(draft: Draft, running: RunningHand, want: Deal) -> tuple[Deck, bytes]:
     request = shuffler_pb2.ReshuffleRequest(
         sealed_deck=running.decks[0].sealed,
         table_id=draft.table.table_id,
@@ -97,7 +101,8 @@ async def _reshuffled(draft: Draft, running: RunningHand, want: Deal) -> Deck:
     reply: shuffler_pb2.ReshuffleResponse = await draft.ask(
         "shuffler", draft.services.shuffler.Reshuffle, request
     )
-    return Deck(reply.sealed_deck, reply.root, list(want.reshuffle))
+    leaves = _leaves(reply.leaves, len(want.reshuffle))
+    return Deck(reply.sealed_deck, reply.root, list(want.reshuffle), bool(leaves)), leaves
 
 
 async def _rake(draft: Draft, hand: Hand, want: Rake) -> None:
@@ -165,8 +170,10 @@ def _showdown_request(
     )
 
 
-async def new_deck(draft: Draft, hand_id: str) -> Deck:
-    """A fresh deck, bound to the table and the hand. A scripted one is for play money only."""
+async def new_deck(draft: Draft, hand_id: str) -> tuple[Deck, bytes]:
+    """A fresh deck and its leaves, bound to the table and the hand. A scripted one is for play
+    money only.
+    """
     table_id = draft.table.table_id
     reply: shuffler_pb2.CreateDeckResponse = await draft.ask(
         "shuffler",
@@ -177,4 +184,14 @@ async def new_deck(draft: Draft, hand_id: str) -> Deck:
     play_money = draft.table.blob.config.currency == PLAY_MONEY
     if reply.source != shuffler_pb2.DECK_SOURCE_KERNEL and not (scripted and play_money):
         raise Internal("DECK_NOT_FAIR", "the shuffler's deck is not from the kernel's generator")
-    return Deck(reply.sealed_deck, reply.root)
+    leaves = _leaves(reply.leaves, CARDS)
+    return Deck(reply.sealed_deck, reply.root, leaves_told=bool(leaves)), leaves
+
+
+def _leaves(leaves: bytes, cards: int) -> bytes:
+    """The leaves of a deck of so many cards; none from a shuffler of an earlier release. Raises
+    Internal (DECK_LEAVES_WRONG).
+    """
+    if leaves and len(leaves) != cards * LEAF_BYTES:
+        raise Internal("DECK_LEAVES_WRONG", "the shuffler's deck has not a leaf for each card")
+    return leaves

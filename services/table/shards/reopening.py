@@ -334,14 +334,12 @@ class Reopening:
         if blob.rebuilt is not None:
             event = table_pb2.TableEvent(rebuilt=views.rebuilt(blob.rebuilt))
             told.append(views.Told(event))
-        version = self._epochs.version_in(epoch, present)
-        updates = views.updates(table_id, version, at_ms, told)
         return await self._epochs.write(
             epoch,
             table_id,
             present,
             table.encode(),
-            frames.pack(updates),
+            frames.pack(frames.Changed(at_ms, views.events(told))),
             line_of(table),
             due.next_ms(table) or 0,
         )

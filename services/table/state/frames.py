@@ -1,14 +1,18 @@
 """Encoded frames: bytes of a `PlayResponse` (or `WatchTableResponse`) with one frame in it.
 
-They are made once. For whom a frame is stands behind everything else in it, so that a player can be
-named in one that is encoded already.
+What a version changed is encoded once, as events without anything around them: so the store keeps
+them. What is the same for all of a version, and known to whoever asks for it, is put around them
+here without decoding. For whom a frame is stands behind everything else in it, so that a player can
+be named in one that is encoded already.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from doorcard.table.v1 import table_pb2
 
+from services.runtime.clock import timestamp
 from services.table.state.views import PUBLIC
 
 Frames = Mapping[str, bytes]
@@ -16,26 +20,64 @@ Frames = Mapping[str, bytes]
 
 _FRAME: Final = b"\x0a"
 """Tag of `frames` in the message."""
+_UPDATE: Final = b"\x1a"
+"""Tag of `update` in a frame."""
 _PLAYER_IDS: Final = b"\x32"
 """Tag of `player_ids` in a frame."""
 
-_records: Final = msgspec.msgpack.Decoder(dict[str, bytes])
+
+class Changed(msgspec.Struct, array_like=True, frozen=True):
+    """What a version changed, as the store keeps it."""
+
+    at_ms: int
+    """When, Redis time."""
+    events: Mapping[str, bytes]
+    """Audience -> its events, encoded (`views.events`)."""
+
+
+_records: Final = msgspec.msgpack.Decoder(Changed | dict[str, bytes])
 _packed: Final = msgspec.msgpack.Encoder()
 
 
-def pack(frames: Frames) -> bytes:
-    """A version's frames as the store keeps them."""
-    return _packed.encode(frames)
+def pack(changed: Changed) -> bytes:
+    """The record of a version, for the store."""
+    return _packed.encode(changed)
 
 
-def unpack(record: bytes) -> Frames:
-    """A version's frames as the store keeps them; private ones name their player, also those of
-    earlier releases.
+def unpack(record: bytes, table_id: str, version: int) -> Frames:
+    """The frames of a version out of its record; of earlier releases too, whose records hold the
+    frames themselves, of which those of players may not name them.
     """
-    frames = _records.decode(record)
-    for audience, frame in frames.items():
+    kept = _records.decode(record)
+    if isinstance(kept, Changed):
+        return framed(kept, table_id, version)
+    for audience, frame in kept.items():
         if frame and audience != PUBLIC and not frame.endswith(_named(audience)):
-            frames[audience] = addressed(frame, audience)
+            kept[audience] = addressed(frame, audience)
+    return kept
+
+
+def framed(changed: Changed, table_id: str, version: int) -> Frames:
+    """The frames of a version: everybody's, and each player's own, which names him. Who only has to
+    be told apart (`views.events`) has an empty one.
+    """
+    # Fields that come one after another are one message: what all have, then the events.
+    before = table_pb2.PlayResponseFrame(table_id=table_id).SerializeToString()
+    start = table_pb2.TableUpdate(version=version, at=timestamp(changed.at_ms)).SerializeToString()
+    frames = {}
+    for audience, events in changed.events.items():
+        if audience == PUBLIC:
+            named = b""
+        elif events:
+            named = _named(audience)
+        else:
+            frames[audience] = b""
+            continue
+        size = _varint(len(start) + len(events))
+        rest = len(before) + len(_UPDATE) + len(size) + len(start) + len(events) + len(named)
+        frames[audience] = b"".join(
+            (_FRAME, _varint(rest), before, _UPDATE, size, start, events, named)
+        )
     return frames
 
 

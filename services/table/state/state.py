@@ -191,6 +191,8 @@ class Deck(msgspec.Struct, array_like=True):
     root: bytes
     made_from: list[int] = []
     """Positions of the first deck whose cards were shuffled anew; none for the first deck."""
+    leaves_told: bool = False
+    """All players have its leaves, so that its cards come without paths."""
 
 
 class RunningHand(msgspec.Struct, array_like=True):

@@ -136,22 +136,20 @@ def told(
     return Told(event, owner, _table_event(hand=private))
 
 
-def updates(
-    table_id: str, version: int, at_ms: int, happened: Sequence[Told], joined: Iterable[str] = ()
-) -> dict[str, bytes]:
-    """Audience -> encoded frame of what a version changed: everybody, and each player for himself.
+def events(happened: Sequence[Told], joined: Iterable[str] = ()) -> dict[str, bytes]:
+    """Audience -> the encoded events of a version: everybody, and each player for himself.
 
     joined: players whose seat knows of no stream; they get an empty entry, by which a replica that
-    has one knows: under their id, or behind `UNKNOWN_STREAM` where that has a frame.
+    has one knows: under their id, or behind `UNKNOWN_STREAM` where that has events.
     """
     owners = {each.owner: None for each in happened if each.private is not None}
-    frames = {UNKNOWN_STREAM + each if each in owners else each: b"" for each in joined}
-    public = [each.public for each in happened if each.public is not None]
-    frames[PUBLIC] = _update(table_id, version, at_ms, public)
+    told = {UNKNOWN_STREAM + each if each in owners else each: b"" for each in joined}
+    told[PUBLIC] = _encoded(each.public for each in happened if each.public is not None)
     for owner in owners:
-        own = [each.private for each in happened if each.owner == owner and each.private]
-        frames[owner] = _update(table_id, version, at_ms, own, (owner,))
-    return frames
+        told[owner] = _encoded(
+            each.private for each in happened if each.owner == owner and each.private
+        )
+    return told
 
 
 def frame(
@@ -160,13 +158,15 @@ def frame(
     snapshot: table_pb2.TableView | None = None,
     result: table_pb2.RequestResult | None = None,
     reconnect: table_pb2.Reconnect | None = None,
+    update: table_pb2.TableUpdate | None = None,
     player_ids: Sequence[str] = (),
 ) -> bytes:
-    """One encoded frame that holds no update."""
+    """One encoded frame; those of commits are made by `frames`."""
     response = table_pb2.PlayResponse()
     response.frames.add(
         table_id=table_id,
         snapshot=snapshot,
+        update=update,
         result=result,
         reconnect=reconnect,
         player_ids=player_ids,
@@ -176,28 +176,12 @@ def frame(
 
 def reached(table_id: str, version: int, player_id: str) -> bytes:
     """One encoded frame that tells a gateway's player that he is at a version, and no more."""
-    response = table_pb2.PlayResponse()
-    frame = response.frames.add(table_id=table_id, player_ids=(player_id,))
-    frame.update.version = version
-    return response.SerializeToString()
+    update = table_pb2.TableUpdate(version=version)
+    return frame(table_id, update=update, player_ids=(player_id,))
 
 
-def _update(
-    table_id: str,
-    version: int,
-    at_ms: int,
-    events: Iterable[table_pb2.TableEvent],
-    player_ids: Sequence[str] = (),
-) -> bytes:
-    """One encoded frame of what a version changed, put together where it is: nothing is copied
-    twice.
-    """
-    response = table_pb2.PlayResponse()
-    update = response.frames.add(table_id=table_id, player_ids=player_ids).update
-    update.version = version
-    update.at.CopyFrom(timestamp(at_ms))
-    update.events.extend(events)
-    return response.SerializeToString()
+def _encoded(events: Iterable[table_pb2.TableEvent]) -> bytes:
+    return table_pb2.TableUpdate(events=events).SerializeToString()
 
 
 def rebuilt_update(table: Table, stored: Rebuild) -> bytes:
@@ -205,7 +189,10 @@ def rebuilt_update(table: Table, stored: Rebuild) -> bytes:
     version that their snapshot has.
     """
     event = _table_event(rebuilt=rebuilt(stored))
-    return _update(table.table_id, table.version, stored.at_ms, [event])
+    update = table_pb2.TableUpdate(
+        version=table.version, at=timestamp(stored.at_ms), events=[event]
+    )
+    return frame(table.table_id, update=update)
 
 
 def config(table_id: str, stored: Config) -> table_pb2.TableConfig:
@@ -392,6 +379,7 @@ def _hand(table: Table, viewer: str) -> table_pb2.HandView:
         pots=_pots(table),
         turn=turn(table),
         community=community,
+        first_version=table.blob.hand_version,
     )
     bets, put_in = hand.bets, hand.put_in
     for number in running.seats:

@@ -242,12 +242,15 @@ class Store:
                 f"{version + 1}-0",
                 "+",
                 "COUNT",
-                EVENTS_READ_MAX,
+                2 * EVENTS_READ_MAX,
             ),
         )
         found: list[tuple[int, bytes]] = []
         for name, (_, _, _, sealed) in records:
-            at = int(name.partition(b"-")[0])
+            number, _, place = name.partition(b"-")
+            if place != b"0":
+                continue
+            at = int(number)
             if at != version + len(found) + 1:
                 return None
             found.append((at, self._open(sealed, table_id, EVENT, at)))

@@ -307,7 +307,7 @@ class Watchers:
                     return
                 for version, record in records:
                     if version == hub.version + 1:
-                        self._deliver(hub, version, unpack(record))
+                        self._deliver(hub, version, unpack(record, hub.table_id, version))
                 if not records:
                     return
         except DoorcardError as error:
@@ -359,8 +359,8 @@ class Watchers:
             # From here on what all see is his too.
             return [views.reached(table_id, from_version, viewer)], from_version
         frames = []
-        for _, record in records:
-            by_viewer = unpack(record)
+        for version, record in records:
+            by_viewer = unpack(record, table_id, version)
             public = by_viewer.get(views.PUBLIC, b"")
             frames.append(addressed(public, viewer) if stream.gateway else public)
             if viewer:

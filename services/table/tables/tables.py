@@ -429,17 +429,15 @@ class Tables:
         self._kept.drop(table_id)
         self.not_committed(table_id)
 
-    def _commit_of(self, draft: Draft, *, when_full: bool) -> tuple[Commit, dict[str, bytes]]:
+    def _commit_of(self, draft: Draft, *, when_full: bool) -> tuple[Commit, frames.Frames]:
         table = draft.table
         table.check()
-        told = views.updates(
-            table.table_id, draft.version, draft.now_ms, draft.happened, draft.joined
-        )
+        changed = frames.Changed(draft.now_ms, views.events(draft.happened, draft.joined))
         commit = Commit(
             table_id=table.table_id,
             expected=table.stored,
             blob=table.encode(),
-            event=frames.pack(told),
+            event=frames.pack(changed),
             deadline_ms=due.next_ms(table),
             outbox=[entry.item(draft.now_ms) for entry in draft.outbox],
             lobby=line_of(table) if draft.lobby else None,
@@ -448,7 +446,7 @@ class Tables:
             forget_events_ms=0 if table.hand is not None else IDLE_MS,
             when_full=when_full,
         )
-        return commit, told
+        return commit, frames.framed(changed, table.table_id, draft.version)
 
     async def _go_on(self, table_id: str) -> None:
         """The second commit of a deal. If it fails, the deadline of the first brings a tick."""
@@ -546,7 +544,7 @@ class Tables:
                 table_id=table.table_id,
                 expected=None,
                 blob=blob,
-                event=frames.pack({}),
+                event=frames.pack(frames.Changed(at_ms, {})),
                 deadline_ms=None,
                 outbox=[entry.item(at_ms) for entry in outbox],
                 lobby=None if table.is_tombstone else line,

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from doorcard.shuffler.v1 import shuffler_pb2 as pb
 from doorcard.shuffler.v1 import shuffler_pb2_grpc
@@ -46,7 +47,7 @@ async def test_it_deals_its_script_says_so_and_proves_it(room: Room) -> None:
         connect(running.address, settings) as channel,
     ):
         stub = shuffler_pb2_grpc.ShufflerServiceStub(channel)
-        hand = {"table_id": "t1", "hand_id": "h1"}
+        hand: dict[str, Any] = {"table_id": "t1", "hand_id": "h1"}
         deck = await call(
             stub.CreateDeck, pb.CreateDeckRequest(request_id="r", **hand), timeout_s=5
         )

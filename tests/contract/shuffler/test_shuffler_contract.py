@@ -27,7 +27,7 @@ from services.shuffler import generator as generator_module
 from services.shuffler.generator import KernelGenerator
 from services.shuffler.receipts import ReceiptKeys
 from services.shuffler.server import SERVICE_NAME, ShufflerServicer
-from services.shuffler.verify import verify_card, verify_receipt
+from services.shuffler.verify import verify_card, verify_dealt, verify_receipt
 from tests.conftest import Room
 
 if TYPE_CHECKING:
@@ -105,6 +105,32 @@ async def test_a_new_deck_holds_52_cards_from_the_kernel_each_proven(room: Room)
         answer = await drawn(shuffler, deck.sealed_deck, range(52))
         assert len({card.card for card in answer.cards}) == 52
         assert_proven(answer, deck.root)
+
+
+async def test_leaves_prove_the_cards_of_a_fresh_deck_and_of_a_reshuffled_one(room: Room) -> None:
+    async with shuffler_of(room) as shuffler:
+        deck = await created(shuffler)
+        mixed = await reshuffled(shuffler, deck.sealed_deck, [51, 3, 17, 40, 8])
+        for made, size in ((deck, 52), (mixed, 5)):
+            assert len(made.leaves) == 32 * size
+            request = pb.DrawRequest(
+                sealed_deck=made.sealed_deck,
+                table_id="t1",
+                hand_id="h1",
+                positions=range(size),
+                without_paths=True,
+            )
+            answer = await answered(shuffler.Draw, request)
+            assert answer.root == made.root
+            for card in answer.cards:
+                assert not card.path
+                assert verify_dealt(
+                    root=made.root,
+                    leaves=made.leaves,
+                    position=card.position,
+                    card=card.card,
+                    salt=card.salt,
+                )
 
 
 async def test_the_same_request_again_makes_another_deck(room: Room) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from doorcard.shuffler.v1 import shuffler_pb2 as pb
@@ -57,7 +58,7 @@ def test_it_deals_logs_no_card_and_ends_with_0_at_sigterm(room: Room) -> None:
             settings = room.settings(token_file=room.token_file("table-1", ["service"]))
             with connect_sync(f"127.0.0.1:{port}", settings) as channel:
                 stub = shuffler_pb2_grpc.ShufflerServiceStub(channel)
-                hand = {"table_id": "t", "hand_id": "h"}
+                hand: dict[str, Any] = {"table_id": "t", "hand_id": "h"}
                 deck = call_sync(
                     stub.CreateDeck, pb.CreateDeckRequest(request_id="r", **hand), timeout_s=5
                 )

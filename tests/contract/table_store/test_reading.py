@@ -22,6 +22,21 @@ async def test_events_after_a_version_come_without_a_gap(open_store: OpenStore) 
         ]
 
 
+async def test_a_replica_of_the_release_before_finds_a_gap(open_store: OpenStore) -> None:
+    async with open_store(shards=1) as store:
+        stored = [await committed(store, change(None, b"0"))]
+        for turn in range(1, 4):
+            stored.append(await committed(store, change(stored[-1], b"%d" % turn)))
+        for at in stored[:-1]:
+            key = f"{{t0}}:events:{TABLE}"
+            records = await store._line.ask("XRANGE", key, f"{at.version + 1}-0", "+")
+            # As that one reads them.
+            assert any(
+                int(name.partition(b"-")[0]) != at.version + number
+                for number, (name, (_, _, _, _)) in enumerate(records, 1)
+            )
+
+
 async def test_events_that_were_dropped_are_a_gap(open_store: OpenStore) -> None:
     async with open_store() as store:
         first = await committed(store, change(None, b"0"))

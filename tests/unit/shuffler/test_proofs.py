@@ -11,7 +11,7 @@ from services.shuffler import merkle
 from services.shuffler.commitment import Commitment, Opened
 from services.shuffler.deck import Deck, fresh_deck
 from services.shuffler.generator import KernelGenerator
-from services.shuffler.verify import verify_card
+from services.shuffler.verify import verify_card, verify_dealt
 
 DECK = fresh_deck(KernelGenerator())
 COMMITMENT = Commitment(DECK)
@@ -35,6 +35,48 @@ def test_every_position_of_decks_of_every_size_is_proven(size: int) -> None:
         opened = commitment.open(position)
         assert opened.card == card_name(DECK.cards[position])
         assert proves(opened, commitment.root, size)
+
+
+def dealt(opened: Opened, root: bytes, leaves: bytes) -> bool:
+    return verify_dealt(
+        root=root,
+        leaves=leaves,
+        position=opened.position,
+        card=opened.card,
+        salt=opened.salt,
+    )
+
+
+@pytest.mark.parametrize("size", range(1, 53))
+def test_the_leaves_prove_every_position_of_decks_of_every_size(size: int) -> None:
+    commitment = Commitment(Deck(DECK.cards[:size], DECK.salt_seed, DECK.reshuffle_seed))
+    assert len(commitment.leaves) == 32 * size
+    for position in range(size):
+        opened = commitment.open(position, with_path=False)
+        assert not opened.path
+        assert dealt(opened, commitment.root, commitment.leaves)
+
+
+@given(st.integers(0, 51), st.integers(0, 255))
+def test_any_flipped_bit_of_leaves_salt_or_root_proves_nothing(position: int, bit: int) -> None:
+    opened, root, leaves = COMMITMENT.open(position), COMMITMENT.root, COMMITMENT.leaves
+    assert not dealt(opened, flipped(root, bit), leaves)
+    for place in range(0, len(leaves), 32):
+        changed = flipped(leaves[place : place + 32], bit)
+        assert not dealt(opened, root, leaves[:place] + changed + leaves[place + 32 :])
+    assert not dealt(Opened(position, opened.card, flipped(opened.salt, bit), ()), root, leaves)
+    for card in (each for each in map(card_name, range(52)) if each != opened.card):
+        assert not dealt(Opened(position, card, opened.salt, ()), root, leaves)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 31, 32, 51 * 32, 52 * 32 - 1])
+def test_leaves_that_are_cut_short_prove_nothing(cut: int) -> None:
+    opened = COMMITMENT.open(0)
+    assert not dealt(opened, COMMITMENT.root, COMMITMENT.leaves[:cut])
+    assert not dealt(opened, COMMITMENT.root, COMMITMENT.leaves * 5)
+    for position in (-1, 52, 300):
+        moved = Opened(position, opened.card, opened.salt, ())
+        assert not dealt(moved, COMMITMENT.root, COMMITMENT.leaves)
 
 
 def flipped(value: bytes, bit: int) -> bytes:

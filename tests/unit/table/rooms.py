@@ -27,11 +27,13 @@ from services.runtime.clock import monotonic_s
 from services.runtime.errors import NotFound, Unavailable
 from services.runtime.shards import shard_of
 from services.showdown.reading import read_showdown
+from services.shuffler import merkle
 from services.table.draft.audit import Instruction
 from services.table.draft.draft import Services
 from services.table.hands.hands import Order
 from services.table.operators.operators import Operators
 from services.table.state.creation import new_table
+from services.table.state.frames import Frames, unpack
 from services.table.state.state import Seat, Table
 from services.table.state.times import STANDARD, SeatTimes
 from services.table.state.views import award
@@ -246,6 +248,9 @@ class FakeShuffler(FakeService):
         super().__init__()
         self._rng = rng
         self._decks: dict[bytes, list[int]] = {}
+        self._leaves: dict[bytes, list[bytes]] = {}
+        self.tells_leaves = True
+        """Shufflers of the release before do not."""
         self.stacked: list[Sequence[int]] = []
         self.source = shuffler_pb2.DECK_SOURCE_KERNEL
 
@@ -255,23 +260,28 @@ class FakeShuffler(FakeService):
         deck = list(self.stacked.pop(0)) if self.stacked else self._rng.sample(range(52), 52)
         sealed = self._sealed(deck, request.hand_id)
         return shuffler_pb2.CreateDeckResponse(
-            sealed_deck=sealed, root=_root(sealed), source=self.source, size=52
+            sealed_deck=sealed,
+            root=self._root(sealed),
+            source=self.source,
+            size=52,
+            leaves=self._told_leaves(sealed),
         )
 
     async def on_Draw(  # noqa: N802
         self, request: shuffler_pb2.DrawRequest
     ) -> shuffler_pb2.DrawResponse:
-        deck = self._decks[request.sealed_deck]
+        sealed = request.sealed_deck
+        deck, leaves = self._decks[sealed], self._leaves[sealed]
         cards = [
             shuffler_pb2.DrawnCard(
                 position=p,
                 card=card_name(deck[p]),
-                salt=hashlib.sha256(request.sealed_deck + bytes([p])).digest(),
-                path=[hashlib.sha256(bytes([p, step])).digest() for step in range(6)],
+                salt=_salt(sealed, p),
+                path=() if request.without_paths else merkle.path(leaves, p),
             )
             for p in request.positions
         ]
-        return shuffler_pb2.DrawResponse(cards=cards, root=_root(request.sealed_deck))
+        return shuffler_pb2.DrawResponse(cards=cards, root=self._root(sealed))
 
     async def on_Reshuffle(  # noqa: N802
         self, request: shuffler_pb2.ReshuffleRequest
@@ -281,14 +291,26 @@ class FakeShuffler(FakeService):
         random.Random(0).shuffle(cards)
         sealed = self._sealed(cards, request.hand_id + " again")
         return shuffler_pb2.ReshuffleResponse(
-            sealed_deck=sealed, root=_root(sealed), size=len(cards)
+            sealed_deck=sealed,
+            root=self._root(sealed),
+            size=len(cards),
+            leaves=self._told_leaves(sealed),
         )
 
     def _sealed(self, deck: list[int], name: str) -> bytes:
         # About as long as a real one, and no card can be read in it.
         sealed = hashlib.shake_256(name.encode() + bytes(deck)).digest(160)
         self._decks[sealed] = deck
+        self._leaves[sealed] = [
+            merkle.leaf(p, card_name(card), _salt(sealed, p)) for p, card in enumerate(deck)
+        ]
         return sealed
+
+    def _root(self, sealed: bytes) -> bytes:
+        return merkle.root(self._leaves[sealed])
+
+    def _told_leaves(self, sealed: bytes) -> bytes:
+        return b"".join(self._leaves[sealed]) if self.tells_leaves else b""
 
 
 class FakeWallet(FakeService):
@@ -572,10 +594,10 @@ class FakeRoom:
         """Any legal action."""
         return any_action(want, self.rng)
 
-    def frames(self, version: int = 0) -> list[tuple[int, dict[str, bytes]]]:
+    def frames(self, version: int = 0) -> list[tuple[int, Frames]]:
         """Event records after a version: audience -> encoded frame."""
         records = self.store.events[self.table_id]
-        return [(v, msgspec.msgpack.decode(r)) for v, r in records if v > version]
+        return [(v, unpack(r, self.table_id, v)) for v, r in records if v > version]
 
     def events(self, viewer: str = "", version: int = 0) -> list[table_pb2.TableEvent]:
         """What a viewer was told after a version, in order."""
@@ -613,5 +635,5 @@ def any_action(want: Act, rng: random.Random) -> tuple[ActionKind, int]:
     return rng.choice(options)
 
 
-def _root(sealed: bytes) -> bytes:
-    return hashlib.sha256(b"root" + sealed).digest()
+def _salt(sealed: bytes, position: int) -> bytes:
+    return hashlib.sha256(sealed + bytes([position])).digest()

@@ -12,7 +12,7 @@ from doorcard.table.v1 import table_pb2
 from services.runtime.errors import NotFound, ResourceExhausted, Unavailable
 from services.runtime.ids import uuid7
 from services.table.state import views
-from services.table.state.frames import addressed, unpack
+from services.table.state.frames import Changed, addressed, framed, pack, unpack
 from services.table.state.state import Table
 from services.table.streams.streams import GATEWAY
 from tests.unit.table.test_watchers import Reader, playing, settled, watching
@@ -351,12 +351,33 @@ def test_a_record_of_an_earlier_release_names_its_player_when_it_is_read() -> No
     response.frames.add(table_id="t").update.version = 7
     bare = response.SerializeToString()
     record = msgspec.msgpack.encode({"": bare, "anna": bare, "ben": b"", "?carla": b""})
-    frames = unpack(record)
+    frames = unpack(record, "t", 7)
     assert frames[""] == bare
     assert frames["ben"] == frames["?carla"] == b""
     (named,) = table_pb2.PlayResponse.FromString(frames["anna"]).frames
     assert list(named.player_ids) == ["anna"]
-    assert unpack(msgspec.msgpack.encode(dict(frames)))["anna"] == frames["anna"]
+    again = unpack(msgspec.msgpack.encode(dict(frames)), "t", 7)
+    assert again["anna"] == frames["anna"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 127, 128, 300, 20_000])
+def test_frames_are_put_around_events_without_decoding_them(size: int) -> None:
+    event = table_pb2.TableEvent(announced=table_pb2.TableEvent.Announced(text="x" * size))
+    table_id, version, at_ms = uuid7(), (3 << 32) + 7, 1_700_000_000_123
+    told = {views.PUBLIC: views.Told(event), "anna": views.Told(None, "anna", event)}
+    changed = Changed(at_ms, views.events(list(told.values()), joined=("anna", "ben")))
+    frames = unpack(pack(changed), table_id, version)
+    assert frames == framed(changed, table_id, version)
+    assert frames["ben"] == frames["?anna"] == b""
+    for audience in told:
+        (seen,) = table_pb2.PlayResponse.FromString(frames[audience]).frames
+        made = table_pb2.PlayResponseFrame(table_id=table_id)
+        made.update.version = version
+        made.update.at.FromMilliseconds(at_ms)
+        made.update.events.append(event)
+        made.player_ids.extend([audience] if audience else [])
+        assert seen == made
+        assert frames[audience] == table_pb2.PlayResponse(frames=[made]).SerializeToString()
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 127, 128, 300, 20_000])

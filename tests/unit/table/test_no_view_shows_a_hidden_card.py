@@ -173,7 +173,7 @@ async def test_the_last_frame_of_an_uncontested_hand_shows_nothing() -> None:
         assert not cards_in(table_pb2.PlayResponse.FromString(frames[""]))
 
 
-async def test_own_down_cards_come_with_position_salt_and_path() -> None:
+async def test_own_down_cards_come_with_position_and_salt() -> None:
     room = FakeRoom(seed=3)
     await room.create()
     await room.seat("anna", "ben")
@@ -189,7 +189,7 @@ async def test_own_down_cards_come_with_position_salt_and_path() -> None:
     assert [each.card for each in down] == [
         card_name(card) for card in table.hand.down_cards(number or 0)
     ]
-    assert all(len(each.salt) == 32 and len(each.path) == 6 for each in down)
+    assert all(len(each.salt) == 32 and not each.path for each in down)
     hidden = [each for each in own if not each.up and not each.card]
     assert [each.position for each in hidden] == [each.position for each in down]
     assert not any(each.salt or each.path for each in hidden)

@@ -52,6 +52,9 @@ local added = redis.pcall('XADD', KEYS[3], ARGV[4] .. '-0', 't', ARGV[5], 'e', A
 if type(added) == 'table' and added.err then
   return {'BROKEN', 'EVENTS_BROKEN'}
 end
+-- Replicas of the release before cannot read the record; to them this is a gap, behind which they
+-- send a snapshot.
+redis.call('XADD', KEYS[3], ARGV[4] .. '-1', 't', '', 'e', '')
 redis.call('HSET', KEYS[2], 'v', ARGV[4], 'g', ARGV[5], 'b', ARGV[6])
 if ARGV[8] == '' then
   redis.call('ZREM', KEYS[4], ARGV[9])

@@ -16,6 +16,8 @@ if present[1] ~= ARGV[2] or present[2] ~= ARGV[3] then
 end
 redis.call('DEL', KEYS[3])
 redis.call('XADD', KEYS[3], ARGV[4] .. '-0', 't', ARGV[5], 'e', ARGV[7])
+-- As in a commit, for replicas of the release before.
+redis.call('XADD', KEYS[3], ARGV[4] .. '-1', 't', '', 'e', '')
 redis.call('PEXPIRE', KEYS[3], ARGV[12])
 redis.call('HSET', KEYS[2], 'v', ARGV[4], 'g', ARGV[5], 'b', ARGV[6])
 if ARGV[8] == '' then
