@@ -64,6 +64,7 @@ class Services:
 class Moved(NamedTuple):
     """A player who left the table for a seat that is kept for him at another."""
 
+    from_table_id: str
     player_id: str
     to_table_id: str
     amount: int

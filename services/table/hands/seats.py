@@ -11,7 +11,7 @@ from services.runtime.clock import monotonic_s
 from services.runtime.errors import DoorcardError, FailedPrecondition, InvalidArgument
 from services.table.draft import money
 from services.table.draft.draft import Draft, Moved
-from services.table.hands import antes, reservations, waiting
+from services.table.hands import antes, reservations, under_way, waiting
 from services.table.state import buy_ins, due
 from services.table.state.formats import Game
 from services.table.state.state import (
@@ -112,7 +112,10 @@ def remove(draft: Draft, number: int) -> None:
     buy_ins.remember_leaving(table, seat, draft.now_ms, draft.times.rejoin_ms)
     if seat.moves_to:
         blob.moved = [*blob.moved, (player_digest(seat.player_id), seat.moves_to)][-MOVED_MAX:]
-        draft.moved.append(Moved(seat.player_id, money.text_of(seat.moves_to), seat.stack))
+        to_table_id = money.text_of(seat.moves_to)
+        draft.moved.append(Moved(table.table_id, seat.player_id, to_table_id, seat.stack))
+        blob.telling.append((seat.player_id, seat.moves_to, seat.stack))
+        under_way.begin(draft)
     draft.lobby = True
     freed = table_pb2.TableEvent.SeatFreed(seat=number, player_id=seat.player_id)
     draft.tell(seat_freed=freed)

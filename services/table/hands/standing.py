@@ -9,7 +9,7 @@ from doorcard.table.v1 import table_pb2
 from services.runtime.errors import FailedPrecondition
 from services.table.draft import clock
 from services.table.draft.draft import Draft
-from services.table.hands import club_games, seats, waiting
+from services.table.hands import club_games, seats, under_way, waiting
 from services.table.state.state import Table, TableStatus
 
 
@@ -31,7 +31,11 @@ async def close(draft: Draft, reason: str, *, moving: bool = False) -> bool:
     if blob.status is not TableStatus.CLOSED:
         if blob.after_hand is not TableStatus.CLOSING:
             _after_hand(draft, TableStatus.CLOSING, reason)
-        if blob.hand is None and not moving:
+        if moving:
+            blob.breaks = True
+            under_way.begin(draft)
+        elif blob.hand is None:
+            blob.breaks = False
             hand_is_over(draft)
     return blob.status is TableStatus.CLOSED
 
@@ -48,14 +52,17 @@ async def rest(draft: Draft, reason: str) -> bool:
 
 
 def hand_is_over(draft: Draft) -> None:
-    """No hand is running: a table that closes is closed now, and everybody leaves."""
+    """No hand is running: a table that closes is closed now, and everybody leaves; but one that is
+    broken up when its players were found seats.
+    """
     table, blob = draft.table, draft.table.blob
-    if blob.after_hand is not TableStatus.CLOSING:
+    if blob.after_hand is not TableStatus.CLOSING or blob.breaks:
         return
     club_games.closed(draft)
     for number in sorted(blob.seats):
         seats.remove(draft, number)
     blob.after_hand = None
+    under_way.settle(draft)
     blob.closed_ms = draft.now_ms
     set_status(draft, TableStatus.CLOSED, blob.pause_reason)
     seats.schedule(draft)

@@ -14,7 +14,7 @@ from services.runtime.logs import logger
 from services.table.draft import audit
 from services.table.draft.audit import Instruction
 from services.table.draft.draft import Draft
-from services.table.hands import hands, seats, standing
+from services.table.hands import hands, seats, standing, waiting
 from services.table.state.state import EPOCH_MASK, TableStatus, digest, is_repeat
 from services.table.tables.mailbox import TICKS
 from services.table.tables.tables import Tables
@@ -51,10 +51,14 @@ class Operators:
         return version, status is TableStatus.CLOSED
 
     async def begin_moving(self, table_id: str, by: Instruction) -> None:
-        """Before a table is broken up: nobody sits down and no hand begins, and it is on record."""
+        """Before a table is broken up: nobody sits down and no hand begins, and it is on record.
+
+        From then on it is gone on with also if this replica dies. Raises CLUB_GAME.
+        """
 
         async def change(draft: Draft) -> None:
             standing.check_not_closed(draft.table)
+            waiting.check_cash(draft.table)
             await standing.close(draft, by.reason, moving=True)
 
         await self._change(table_id, by, change, step="moving")

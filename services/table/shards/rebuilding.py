@@ -61,6 +61,8 @@ def rebuild(table_id: str, blob: Blob, posted: Posted, at_ms: int) -> Losses:
     blob.hand, blob.hidden = None, None
     blob.due_ms, blob.asked_until_ms = 0, 0
     blob.waits_for, blob.waits_since_ms, blob.tries = "", 0, 0
+    # Who has left took his money with him; who has not is as he is.
+    blob.moves_ms, blob.breaks, blob.telling = 0, False, []
     blob.rebuilt = Rebuild(at_ms, hand_id)
     if closing:
         # Who leaves when the hand is over leaves now, and so do all where the table closes then.

@@ -33,6 +33,8 @@ def is_past(until_ms: int, now_ms: int) -> bool:
 
 def _reasons(table: Table) -> Iterator[int]:
     blob = table.blob
+    if blob.moves_ms:
+        yield blob.moves_ms
     hand = hand_ms(table)
     if hand:
         yield hand

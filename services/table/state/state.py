@@ -346,6 +346,18 @@ class Blob(msgspec.Struct, array_like=True):
     """(`player_digest`, table where a seat was kept for him) of the last who left for one, oldest
     first.
     """
+    moves_ms: int = 0
+    """When moves to other tables that are not finished are taken up, Redis time; 0 for none."""
+    breaks: bool = False
+    """It is being broken up: its players have still to be found seats."""
+    broken: list[tuple[str, bytes]] = []
+    """(player, table where a seat was kept for him, empty for nowhere) of all who were there when
+    it was broken up.
+    """
+    telling: list[tuple[str, bytes, int]] = []
+    """(player, table, minor units) of who left for a seat there, which has still to learn what he
+    left with.
+    """
 
 
 class Played(NamedTuple):

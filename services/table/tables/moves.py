@@ -2,22 +2,25 @@
 
 Two tables may be on two shards, so there is no one commit for both. First a seat is kept at the
 other table, then he leaves this one, now or when his hand is over, then the other learns what he
-left with, which is what he has to bring. Cut off after the first, the offer lapses; after the
-second, he has simply left. His money goes through the ledger as always: cash-out, then TakeSeat.
+left with, which is what he has to bring. Cut off after the first, the offer lapses; cut off after
+the second, or while a table is broken up, any replica goes on with it (`hands.under_way`). His
+money goes through the ledger as always: cash-out, then TakeSeat.
 """
 
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from typing import Final, NamedTuple
 
 from doorcard.table.v1 import table_pb2
+from prometheus_client import Counter
 
 from services.runtime.errors import DoorcardError, FailedPrecondition, InvalidArgument, NotFound
 from services.runtime.logs import logger
+from services.runtime.metrics import REGISTRY
 from services.table.draft.draft import Draft, Moved
-from services.table.hands import seats, waiting
+from services.table.hands import seats, standing, under_way, waiting
 from services.table.state import views
 from services.table.state.buy_ins import AFTER_HAND, ANYTHING, offer_of
 from services.table.state.lobby_lines import read_line
@@ -32,6 +35,17 @@ TRIED_MAX: Final = 8
 """Tables that are asked for a seat before there is none."""
 TELLING_MAX: Final = 1000
 """Tables that are being told at once what somebody brings; beyond it the offer lapses."""
+
+
+TAKEN_UP: Final = Counter(
+    "doorcard_table_moves_taken_up",
+    "Times that moves between tables were gone on with which were not finished in time, by how it "
+    "ended: done, failed.",
+    ["outcome"],
+    registry=REGISTRY,
+)
+for _how in ("done", "failed"):
+    TAKEN_UP.labels(_how)
 
 
 class Change(NamedTuple):
@@ -50,7 +64,9 @@ class Moves:
         self._tables = tables
         self._times = times
         self._telling: set[asyncio.Task[None]] = set()
+        self._taking_up: set[str] = set()
         tables.moved = self._has_left
+        tables.unfinished = self._take_up
 
     async def change_table(self, table_id: str, player_id: str, to_table_id: str = "") -> Change:
         """Keep a seat for the player at the other table, or at one like his, and let him leave.
@@ -70,16 +86,21 @@ class Moves:
             kept_at = await self._keep(table, seat, to_table_id)
             if not kept_at:
                 raise FailedPrecondition("NO_TABLE", "no other table like this has a free seat")
-        left = await self._leave(table_id, {player_id: kept_at})
+
+        async def change(draft: Draft) -> bool:
+            return depart(draft, player_id, kept_at)
+
+        left = await self._tables.change(table_id, TICKS, "change_table", change)
         kept = await self._tables.read(kept_at)
         waiter = offer_of(kept, player_id)
         offer = views.offer(kept, waiter) if waiter is not None else table_pb2.SeatOffer()
-        return Change(kept_at, offer, player_id in left)
+        return Change(kept_at, offer, left)
 
     async def break_up(self, table_id: str) -> dict[str, str]:
         """Find everybody at the table a seat at one like it; they leave now, or when the hand is
         over. Player -> the table where a seat is kept for him; empty where there was none: he keeps
-        his seat until this table closes. Who has left already is in no answer.
+        his seat until this table closes. A repeat knows what was found before; who leaves by
+        himself is in no answer.
         """
         table = await self._tables.read(table_id)
         waiting.check_cash(table)
@@ -87,8 +108,11 @@ class Moves:
         for _, seat in sorted(table.blob.seats.items()):
             if seat.status is not SeatStatus.LEAVING:
                 found[seat.player_id] = _target(seat) or await self._keep(table, seat, "")
-        await self._leave(table_id, {player: target for player, target in found.items() if target})
-        return found
+
+        async def change(draft: Draft) -> dict[str, str]:
+            return _break(draft, found)
+
+        return await self._tables.change(table_id, TICKS, "change_table", change)
 
     async def finished(self) -> None:
         """Return when every table has been told what its players bring."""
@@ -135,14 +159,6 @@ class Moves:
                 return target.table_id
         return ""
 
-    async def _leave(self, table_id: str, targets: dict[str, str]) -> set[str]:
-        """They leave by one commit, now or when the hand is over; who of them is out now."""
-
-        async def change(draft: Draft) -> set[str]:
-            return {player for player, target in targets.items() if depart(draft, player, target)}
-
-        return await self._tables.change(table_id, TICKS, "change_table", change)
-
     async def _alike(self, table: Table, to_table_id: str) -> AsyncIterator[Table]:
         """The table asked for; or open ones like this with a free seat, those of random shards
         first.
@@ -167,22 +183,62 @@ class Moves:
                 yield alike
 
     def _has_left(self, moved: Moved) -> None:
+        self._begin(moved.from_table_id, self._tell(moved))
+
+    def _take_up(self, table_id: str) -> None:
+        if table_id not in self._taking_up:
+            self._taking_up.add(table_id)
+            self._begin(table_id, self._go_on(table_id))
+
+    def _begin(self, table_id: str, work: Coroutine[None, None, None]) -> None:
         if len(self._telling) >= TELLING_MAX:
-            logger.warning("move_not_told", table=moved.to_table_id)
+            logger.warning("moves_put_off", table=table_id)
+            self._taking_up.discard(table_id)
+            work.close()
             return
-        task = asyncio.create_task(self._tell(moved))
+        task = asyncio.create_task(self._noted(table_id, work))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
+
+    async def _noted(self, table_id: str, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except DoorcardError as error:
+            # It is due again.
+            logger.warning("moves_put_off", table=table_id, reason=error.reason)
+
+    async def _go_on(self, table_id: str) -> None:
+        """Finish what is under way at a table, whoever began it."""
+        outcome = "failed"
+        try:
+            for player, target, amount in list((await self._tables.read(table_id)).blob.telling):
+                await self._tell(Moved(table_id, player, _text_of(target), amount))
+            if (await self._tables.read(table_id)).blob.breaks:
+                await self.break_up(table_id)
+                await self._tables.change(table_id, TICKS, "close_table", _close)
+            outcome = "done"
+            logger.info("moves_taken_up", table=table_id)
+        finally:
+            self._taking_up.discard(table_id)
+            TAKEN_UP.labels(outcome).inc()
 
     async def _tell(self, moved: Moved) -> None:
         async def change(draft: Draft) -> None:
             waiting.comes_with(draft, moved.player_id, moved.amount)
 
+        async def told(draft: Draft) -> None:
+            entry = (moved.player_id, uuid.UUID(moved.to_table_id).bytes, moved.amount)
+            if entry in draft.table.blob.telling:
+                draft.table.blob.telling.remove(entry)
+                draft.changed = True
+                under_way.settle(draft)
+
         try:
             await self._tables.change(moved.to_table_id, TICKS, "seat_kept", change)
-        except DoorcardError as error:
-            # He has left as by himself; the offer lapses.
-            logger.warning("move_not_told", table=moved.to_table_id, reason=error.reason)
+        except NotFound:
+            # It was lost with its shard, and what was kept there.
+            logger.info("move_not_told", table=moved.to_table_id)
+        await self._tables.change(moved.from_table_id, TICKS, "seat_kept", told)
 
 
 def depart(draft: Draft, player_id: str, to_table_id: str) -> bool:
@@ -200,6 +256,35 @@ def depart(draft: Draft, player_id: str, to_table_id: str) -> bool:
     seats.remove(draft, number)
     seats.schedule(draft)
     return True
+
+
+def _break(draft: Draft, found: dict[str, str]) -> dict[str, str]:
+    """Those who were found a seat leave, now or when the hand is over; what is known of all now."""
+    blob = draft.table.blob
+    known = {each: _text_of(to) for each, to in blob.broken}
+    for player, target in found.items():
+        number = draft.table.seat_of(player)
+        if number is None:
+            # He is gone, perhaps by another try that was quicker.
+            known.setdefault(player, target)
+            continue
+        known[player] = _target(blob.seats[number]) or target
+        if target and not blob.seats[number].moves_to:
+            depart(draft, player, target)
+    if blob.after_hand is TableStatus.CLOSING:
+        broken = [(each, uuid.UUID(to).bytes if to else b"") for each, to in known.items()]
+        if broken != blob.broken:
+            blob.broken, draft.changed = broken, True
+        if blob.hand is not None and blob.breaks:
+            # It closes by itself when the hand is over.
+            blob.breaks, draft.changed = False, True
+            under_way.settle(draft)
+    return known
+
+
+async def _close(draft: Draft) -> None:
+    """The end of breaking a table up."""
+    await standing.close(draft, draft.table.blob.pause_reason)
 
 
 def _went_to(table: Table, player_id: str) -> str:

@@ -32,7 +32,7 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.table.draft import clock, money
 from services.table.draft.draft import Draft, Moved, Services, Stopwatch
-from services.table.hands import hands, reservations, seats, standing
+from services.table.hands import hands, reservations, seats, standing, under_way
 from services.table.hands.hands import Order
 from services.table.hands.options import Wish
 from services.table.state import due, frames, views
@@ -101,7 +101,8 @@ class Tables:
     table, version, audience -> encoded frame. has_stream: whether a player has a table open on a
     `Play` stream here. is_telling: whether a table is being told that a player came or went.
     not_committed: is told of a table whose commit was not made, as far as anybody knows. moved:
-    is told of every player who left for a seat at another table.
+    is told of every player who left for a seat at another table, unfinished of a table whose moves
+    somebody has to go on with.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class Tables:
         self.published: Published = _unpublished
         self.not_committed: Callable[[str], None] = lambda _table: None
         self.moved: Callable[[Moved], None] = lambda _: None
+        self.unfinished: Callable[[str], None] = lambda _: None
         self.has_stream: Callable[[str, str], bool] = lambda _table, _player: False
         self.is_telling: Callable[[str, str], bool] = lambda _table, _player: False
         self._store = store
@@ -475,6 +477,8 @@ class Tables:
             set_ahead_ms = self._store.set_ahead_ms(self._store.shard_of(table_id))
             if late and set_ahead_ms and clock.began_before(draft.table, set_ahead_ms):
                 clock.excuse(draft, (late,), clock.CLOCK_SET)
+            if under_way.is_due(draft):
+                draft.once_committed.append(lambda: self.unfinished(table_id))
             protect = await claims.protect(draft)
             await hands.tick(draft, may_deal=may_deal, protect=protect)
 

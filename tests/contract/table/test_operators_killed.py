@@ -24,8 +24,12 @@ START_S = 30.0
 
 
 @asynccontextmanager
-async def replica_process(tables: Cluster, folder: Path, name: str) -> AsyncIterator[str]:
-    """`python -m services.table`; its address. Killed at the end, whatever it does."""
+async def replica_process(
+    tables: Cluster, folder: Path, name: str, **more: str
+) -> AsyncIterator[str]:
+    """`python -m services.table`; its address. Killed at the end, whatever it does. more: further
+    variables of its own.
+    """
     seals, ready = folder / "seal.json", folder / f"{name}.json"
     seals.write_text(tables.keys.to_json())
     settings = {
@@ -39,6 +43,7 @@ async def replica_process(tables: Cluster, folder: Path, name: str) -> AsyncIter
         "auth_keys_file": str(tables.room.auth_keys_file),
         "token_file": str(tables.room.token_file("table", ("service",))),
         **tables.addresses,
+        **more,
     }
     kept = {key: value for key, value in os.environ.items() if not key.startswith("DOORCARD_")}
     process = subprocess.Popen(

@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 from services.game.cards import card_name
 from services.game.events import EventKind
 from services.runtime.errors import Aborted, AlreadyExists, FailedPrecondition, Unavailable
+from services.table.hands.under_way import WITHIN_MS
 from services.table.operators import inspection
 from services.table.state import views
 from services.table.state.state import SeatStatus, TableStatus
@@ -335,8 +336,9 @@ async def test_a_table_that_is_broken_up_is_on_record_before_anybody_is_moved() 
     await room.operators.begin_moving(room.table_id, by)
     assert len(room.table.blob.seats) == 2
     assert views.view(room.table, "").state == CLOSING
-    assert room.table_id not in room.store.deadlines
+    assert room.store.deadlines[room.table_id] == room.store.ms + WITHIN_MS
     assert [each.action for each in records(room)] == ["break_table"]
     await room.operators.begin_moving(room.table_id, by)
     assert (await room.operators.close(room.table_id, by))[1]
+    assert room.table_id not in room.store.deadlines
     assert [len(each.changes) > 0 for each in records(room)] == [True, True]
