@@ -7,7 +7,7 @@ inputs; `Table.load` replays them, so that no engine state is ever stored.
 import hashlib
 import uuid
 from collections.abc import Iterator, Sequence
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -61,8 +61,11 @@ class Stage(IntEnum):
     """The ordinary time is over and the player's time bank runs."""
 
 
-class SeatFlag(IntFlag):
-    """What a seat does by itself, and where it stands before the next hand."""
+class SeatFlag(IntEnum):
+    """What a seat does by itself, and where it stands before the next hand: one bit each.
+
+    No IntFlag, which makes an object of every sum of bits that is looked at.
+    """
 
     ASKED_ANTE = 1
     """Its player confirms each ante (docs/rules.md, 1); off: antes are posted without asking."""
