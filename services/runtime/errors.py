@@ -113,21 +113,15 @@ class DoorcardError(Exception):
             return Unavailable("STREAM_LOST", "the stream ended while a message was being sent")
         if status is None:
             return of_code(code, code.name, error.details() or code.name)
-        info = error_details_pb2.ErrorInfo(reason=code.name)
-        faults = error_details_pb2.BadRequest()
-        retry = error_details_pb2.RetryInfo()
-        retry_after_ms = None
-        for detail in status.details:
-            if detail.Is(retry.DESCRIPTOR):
-                detail.Unpack(retry)
-                retry_after_ms = retry.retry_delay.ToMilliseconds()
-            elif not detail.Unpack(info):
-                detail.Unpack(faults)
-        found = of_code(code_of(status.code), info.reason, status.message)
-        found.metadata = dict(info.metadata)
-        found.violations = [(each.field, each.description) for each in faults.field_violations]
-        found.retry_after_ms = retry_after_ms
-        return found
+        return _of_status(status)
+
+    @staticmethod
+    def from_wire(content: bytes) -> "DoorcardError":
+        """The typed error behind a serialized google.rpc.Status, as `to_rich_status` has it."""
+        try:
+            return _of_status(status_pb2.Status.FromString(content))
+        except DecodeError:
+            return of_code(Code.UNKNOWN, Code.UNKNOWN.name, "the error cannot be read")
 
 
 class InvalidArgument(DoorcardError):
@@ -234,6 +228,25 @@ def _fitting(violations: list[tuple[str, str]]) -> list[tuple[str, str]]:
         if room < 0:
             return [*violations[:at], ("", f"and {len(violations) - at} more")]
     return violations
+
+
+def _of_status(status: status_pb2.Status) -> DoorcardError:
+    code = code_of(status.code)
+    info = error_details_pb2.ErrorInfo(reason=code.name)
+    faults = error_details_pb2.BadRequest()
+    retry = error_details_pb2.RetryInfo()
+    retry_after_ms = None
+    for detail in status.details:
+        if detail.Is(retry.DESCRIPTOR):
+            detail.Unpack(retry)
+            retry_after_ms = retry.retry_delay.ToMilliseconds()
+        elif not detail.Unpack(info):
+            detail.Unpack(faults)
+    found = of_code(code, info.reason, status.message)
+    found.metadata = dict(info.metadata)
+    found.violations = [(each.field, each.description) for each in faults.field_violations]
+    found.retry_after_ms = retry_after_ms
+    return found
 
 
 def _rich_status(error: grpc.RpcError) -> status_pb2.Status | None:

@@ -16,20 +16,17 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import grpc
 from grpc import aio
-from prometheus_client import Counter
 
-from services.runtime import metrics
 from services.runtime.auth import Caller, TokenVerifier, check_allowed, current_caller, enter_call
 from services.runtime.errors import (
-    OUR_FAULT,
     Code,
     DeadlineExceeded,
     DoorcardError,
-    Internal,
     Unauthenticated,
     code_of,
 )
-from services.runtime.logs import bind, logger, trace_id
+from services.runtime.incoming import Incoming
+from services.runtime.logs import bind
 from services.runtime.roles import OPEN_METHODS
 from services.runtime.wire import ADDRESS_HEADER, AUTHORIZATION, BEARER, PLAYER_HEADER, TRACE_HEADER
 
@@ -124,17 +121,13 @@ class _Method:
         self._keeper = keeper
         self._name = name
         self._open = name in OPEN_METHODS
-        service, _, method = name.removeprefix("/").rpartition("/")
-        self._labels = (kind, service, method)
-        self._started = metrics.GRPC_STARTED.labels(*self._labels)
-        self._handling = metrics.GRPC_HANDLING.labels(*self._labels)
-        self._handled: dict[grpc.StatusCode, Counter] = {}
+        self._calls = Incoming(name, kind)
 
     async def answer(self, behaviour: _Behaviour, request: Any, context: Context) -> Any:
         """Answer one call by `behaviour`; whatever it raises leaves as a status."""
         started_s = time.perf_counter()
         code = Code.OK
-        self._started.inc()
+        self._calls.begun()
         if not self._open:
             self._keeper.entered()
         try:
@@ -161,7 +154,7 @@ class _Method:
         finally:
             if not self._open:
                 self._keeper.left()
-            self._count(code, time.perf_counter() - started_s)
+            self._calls.ended(code, time.perf_counter() - started_s)
 
     def _enter(self, context: Context, request: Any) -> Knock | None:
         """None where nobody is to be asked: the method is open to all, or there is no gate."""
@@ -191,22 +184,12 @@ class _Method:
         return Knock(self._name, caller, player, forwarded, context.peer(), request)
 
     async def _refuse(self, context: Context, error: DoorcardError) -> None:
-        write = logger.warning if error.code in OUR_FAULT else logger.info
-        write("call_refused", method=self._name, code=error.code.name, reason=error.reason)
+        self._calls.refused(error)
         await context.abort(error.code, error.message, error.trailing_metadata())
 
     async def _fail(self, context: Context, error: Exception) -> None:
-        logger.error("call_failed", method=self._name, exc_info=error)
-        hidden = Internal("INTERNAL", "internal error", metadata={"trace": trace_id()})
+        hidden = self._calls.failed(error)
         await context.abort(hidden.code, hidden.message, hidden.trailing_metadata())
-
-    def _count(self, code: grpc.StatusCode, took_s: float) -> None:
-        self._handling.observe(took_s)
-        counter = self._handled.get(code)
-        if counter is None:
-            counter = self._handled[code] = metrics.GRPC_HANDLED.labels(*self._labels, code.name)
-        counter.inc()
-        logger.debug("call_ended", method=self._name, code=code.name, took_ms=took_s * 1000)
 
 
 def _wrapped(keeper: Doorkeeper, name: str, handler: Handler) -> Handler:

@@ -88,7 +88,10 @@ CALL_BUCKETS: Final = (
 _METHOD: Final = ["grpc_type", "grpc_service", "grpc_method"]
 
 GRPC_STARTED: Final = Counter(
-    "grpc_server_started", "Calls started on the server.", _METHOD, registry=REGISTRY
+    "grpc_server_started",
+    "Calls started on the server; grpc_type batched: a call in a message with others.",
+    _METHOD,
+    registry=REGISTRY,
 )
 GRPC_HANDLED: Final = Counter(
     "grpc_server_handled",
@@ -105,7 +108,10 @@ GRPC_HANDLING: Final = Histogram(
 )
 
 GRPC_CLIENT_STARTED: Final = Counter(
-    "grpc_client_started", "Calls of other services begun.", _METHOD, registry=REGISTRY
+    "grpc_client_started",
+    "Calls of other services begun; grpc_type batched: a call in a message with others.",
+    _METHOD,
+    registry=REGISTRY,
 )
 GRPC_CLIENT_HANDLED: Final = Counter(
     "grpc_client_handled",

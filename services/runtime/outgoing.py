@@ -19,7 +19,8 @@ from services.runtime.errors import Code
 class Outgoing:
     """Counts the calls of one method.
 
-    name: "/package.Service/Method". kind: unary, client_stream, server_stream or bidi_stream.
+    name: "/package.Service/Method". kind: unary, client_stream, server_stream, bidi_stream, or
+    batched for a call that goes in a message with others.
     """
 
     def __init__(self, name: str, kind: str) -> None:
@@ -31,24 +32,29 @@ class Outgoing:
 
     def call(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What `inner` returns; its end is counted whenever it comes."""
-        self._started.inc()
+        self.begun()
         began_s = time.perf_counter()
         try:
             call = inner(*args, **kwargs)
         except grpc.RpcError as error:
             # Threads: a unary call has ended here, well or not.
-            self._ended(began_s, error.code() if isinstance(error, grpc.Call) else Code.UNKNOWN)
+            self.ended(began_s, error.code() if isinstance(error, grpc.Call) else Code.UNKNOWN)
             raise
         if isinstance(call, aio.Call):
-            call.add_done_callback(lambda done: self._ended(began_s, _present(done.code())))
+            call.add_done_callback(lambda done: self.ended(began_s, _present(done.code())))
         elif isinstance(call, grpc.Future):
             ending: Any = call
-            ending.add_done_callback(lambda done: self._ended(began_s, done.code()))
+            ending.add_done_callback(lambda done: self.ended(began_s, done.code()))
         else:
-            self._ended(began_s, Code.OK)
+            self.ended(began_s, Code.OK)
         return call
 
-    def _ended(self, began_s: float, code: grpc.StatusCode) -> None:
+    def begun(self) -> None:
+        """A call begins."""
+        self._started.inc()
+
+    def ended(self, began_s: float, code: grpc.StatusCode) -> None:
+        """A call is over, which began at this `time.perf_counter()`."""
         self._handling.observe(time.perf_counter() - began_s)
         counter = self._handled.get(code)
         if counter is None:

@@ -15,6 +15,7 @@ from services.game.cards import card_name
 from services.game.events import HIGH, LOW, WHOLE
 from services.game.showdown import divide
 from services.game.wants import ShowdownResult
+from services.runtime.batches import Answering, Batch
 from services.runtime.errors import DeadlineExceeded
 from services.showdown.analysts import Analysts
 from services.showdown.asking import Packed, read_equity, read_evaluation, refuse_packed
@@ -38,6 +39,9 @@ PROGRESS_SECONDS: Final = 0.25
 
 Context = aio.ServicerContext[Any, Any]
 
+_BATCH: Final = Answering(
+    Batch(pb.DESCRIPTOR.services_by_name["ShowdownService"], "BatchDivideShowdown")
+)
 _PARTS: Final = {
     WHOLE: game_pb2.POT_PART_WHOLE,
     HIGH: game_pb2.POT_PART_HIGH,
@@ -55,6 +59,12 @@ class ShowdownServicer(showdown_pb2_grpc.ShowdownServiceServicer):
         self, request: pb.DivideShowdownRequest, _context: Context
     ) -> pb.DivideShowdownResponse:
         return _divided(divide(*read_showdown(request)))
+
+    async def BatchDivideShowdown(  # noqa: N802
+        self, request: pb.BatchDivideShowdownRequest, context: Context
+    ) -> pb.BatchDivideShowdownResponse:
+        response: pb.BatchDivideShowdownResponse = await _BATCH.answer(self, request, context)
+        return response
 
     async def EvaluateHands(  # noqa: N802
         self, request: pb.EvaluateHandsRequest, _context: Context

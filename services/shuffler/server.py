@@ -9,6 +9,7 @@ from grpc import aio
 from prometheus_client import Counter
 
 from services.runtime.auth import current_caller
+from services.runtime.batches import Answering, Batch
 from services.runtime.clock import now_ms
 from services.runtime.errors import InvalidArgument, Unavailable
 from services.runtime.ids import NAME_RULE, check_request_id, is_name
@@ -33,6 +34,8 @@ DECKS: Final = Counter(
 OPENED: Final = Counter("doorcard_cards_opened", "Positions opened by Draw.", registry=REGISTRY)
 
 Context = aio.ServicerContext[Any, Any]
+
+_BATCH: Final = Answering(Batch(pb.DESCRIPTOR.services_by_name["ShufflerService"], "BatchDeal"))
 
 
 class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
@@ -119,6 +122,12 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
             size=len(reshuffled.cards),
             leaves=commitment.leaves,
         )
+
+    async def BatchDeal(  # noqa: N802
+        self, request: pb.BatchDealRequest, context: Context
+    ) -> pb.BatchDealResponse:
+        response: pb.BatchDealResponse = await _BATCH.answer(self, request, context)
+        return response
 
     async def ListReceiptKeys(  # noqa: N802
         self, request: pb.ListReceiptKeysRequest, _context: Context

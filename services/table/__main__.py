@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 from zoneinfo import ZoneInfo
 
-from doorcard.showdown.v1 import showdown_pb2_grpc
-from doorcard.shuffler.v1 import shuffler_pb2_grpc
+from doorcard.showdown.v1 import showdown_pb2, showdown_pb2_grpc
+from doorcard.shuffler.v1 import shuffler_pb2, shuffler_pb2_grpc
 from doorcard.table.v1 import admin_pb2_grpc, internal_pb2, internal_pb2_grpc
-from doorcard.wallet.v1 import wallet_pb2_grpc
+from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 from grpc import aio
 
+from services.runtime.batches import Batch
 from services.runtime.channels import connect
 from services.runtime.errors import DoorcardError
+from services.runtime.gathering import Gathered
 from services.runtime.listen import split_listen
 from services.runtime.logs import logger
 from services.runtime.sealing import SealKeys
@@ -56,6 +58,11 @@ from services.table.tables.tables import Tables
 
 WALLET_AGAIN_S: Final = 5.0
 EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (asked for, not bound)
+DEALS: Final = Batch(shuffler_pb2.DESCRIPTOR.services_by_name["ShufflerService"], "BatchDeal")
+SHOWDOWNS: Final = Batch(
+    showdown_pb2.DESCRIPTOR.services_by_name["ShowdownService"], "BatchDivideShowdown"
+)
+RAKES: Final = Batch(wallet_pb2.DESCRIPTOR.services_by_name["WalletService"], "BatchAssessRake")
 INTERNAL_NAME: Final = internal_pb2.DESCRIPTOR.services_by_name["TableInternalService"].full_name
 
 
@@ -74,9 +81,13 @@ class Replica:
         }
         wallet = wallet_pb2_grpc.WalletServiceStub(self.channels["wallet"])
         services = Services(
-            shuffler=shuffler_pb2_grpc.ShufflerServiceStub(self.channels["shuffler"]),
-            showdown=showdown_pb2_grpc.ShowdownServiceStub(self.channels["showdown"]),
-            wallet=wallet,
+            shuffler=Gathered(
+                shuffler_pb2_grpc.ShufflerServiceStub(self.channels["shuffler"]), DEALS
+            ),
+            showdown=Gathered(
+                showdown_pb2_grpc.ShowdownServiceStub(self.channels["showdown"]), SHOWDOWNS
+            ),
+            wallet=Gathered(wallet, RAKES),
         )
         self.store = Store(
             settings.table_redis_url.get_secret_value(),

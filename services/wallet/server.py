@@ -8,6 +8,7 @@ from grpc import aio
 from prometheus_client import Counter
 
 from services.runtime.auth import Caller, acting_player, current_caller
+from services.runtime.batches import Answering, Batch
 from services.runtime.errors import InvalidArgument, NotFound, PermissionDenied
 from services.runtime.ids import check_player_id, check_request_id, check_uuid
 from services.runtime.logs import logger
@@ -40,6 +41,8 @@ PENDING_PAGE: Final = 100
 KINDS: Final[frozenset[int]] = frozenset(map(int, Kind))
 
 Context = aio.ServicerContext[Any, Any]
+
+_BATCH: Final = Answering(Batch(pb.DESCRIPTOR.services_by_name["WalletService"], "BatchAssessRake"))
 
 PARKED: Final = Counter(
     "doorcard_ledger_parked", "Outbox entries parked, by reason.", ["reason"], registry=REGISTRY
@@ -233,6 +236,12 @@ class WalletServicer(OperatorMethods, wallet_pb2_grpc.WalletServiceServicer):
         _refuse_faults("BAD_HAND", rake.hand_faults(pots, request.dealt_in, request.street))
         shares = rake.assess(schedule, pots, request.dealt_in, request.street)
         return pb.AssessRakeResponse(shares=shares, total=sum(shares))
+
+    async def BatchAssessRake(  # noqa: N802
+        self, request: pb.BatchAssessRakeRequest, context: Context
+    ) -> pb.BatchAssessRakeResponse:
+        response: pb.BatchAssessRakeResponse = await _BATCH.answer(self, request, context)
+        return response
 
     async def GetRakeSchedule(  # noqa: N802
         self, request: pb.GetRakeScheduleRequest, _context: Context

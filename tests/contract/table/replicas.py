@@ -16,6 +16,7 @@ from doorcard.table.v1 import table_pb2, table_pb2_grpc
 from doorcard.wallet.v1 import wallet_pb2, wallet_pb2_grpc
 from google.protobuf.message import Message
 
+from services.runtime.batches import Answering
 from services.runtime.channels import connect
 from services.runtime.sealing import SealKeys, new_key
 from services.runtime.server import Running, serving
@@ -23,7 +24,7 @@ from services.runtime.settings import ServiceSettings
 from services.shuffler.generator import KernelGenerator
 from services.shuffler.receipts import ReceiptKeys
 from services.shuffler.server import ShufflerServicer
-from services.table.__main__ import Replica
+from services.table.__main__ import RAKES, SHOWDOWNS, Replica
 from services.table.settings import TableSettings
 from tests import valkey, valkey_cluster
 from tests.conftest import Room
@@ -54,6 +55,9 @@ class WalletServer(wallet_pb2_grpc.WalletServiceServicer):
     async def AssessRake(self, request: Any, _context: Any) -> Any:  # noqa: N802
         return await self.fake.on_AssessRake(request)
 
+    async def BatchAssessRake(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return await Answering(RAKES).answer(self, request, context)
+
     async def GetProgress(self, request: Any, _context: Any) -> Any:  # noqa: N802
         epoch = self.epochs.get(request.shard, 0)
         return wallet_pb2.GetProgressResponse(
@@ -75,6 +79,9 @@ class ShowdownServer(showdown_pb2_grpc.ShowdownServiceServicer):
 
     async def DivideShowdown(self, request: Any, _context: Any) -> Any:  # noqa: N802
         return await FakeShowdown().on_DivideShowdown(request)
+
+    async def BatchDivideShowdown(self, request: Any, context: Any) -> Any:  # noqa: N802
+        return await Answering(SHOWDOWNS).answer(self, request, context)
 
 
 @dataclass

@@ -83,3 +83,21 @@ def test_operators_pause_with_their_own_service_which_asks_for_a_reason() -> Non
     internal = "/doorcard.table.v1.TableInternalService/"
     assert METHOD_ROLES[f"{internal}PauseTable"] == {Role.SERVICE}
     assert f"{internal}ResumeTable" not in METHOD_ROLES
+
+
+@pytest.mark.parametrize(
+    ("service", "batch", "singles"),
+    [
+        ("shuffler.v1.ShufflerService", "BatchDeal", ("CreateDeck", "Draw", "Reshuffle")),
+        ("showdown.v1.ShowdownService", "BatchDivideShowdown", ("DivideShowdown",)),
+        ("wallet.v1.WalletService", "BatchAssessRake", ("AssessRake",)),
+    ],
+)
+def test_nobody_gets_by_a_batch_what_he_may_not_call_by_itself(
+    service: str, batch: str, singles: tuple[str, ...]
+) -> None:
+    for single in singles:
+        assert (
+            METHOD_ROLES[f"/doorcard.{service}/{batch}"]
+            == (METHOD_ROLES[f"/doorcard.{service}/{single}"])
+        )
