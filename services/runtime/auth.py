@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ TOKENS_KEPT_MAX: Final = 10_000
 TOKEN_BYTES_MAX: Final = 4096
 KEYS_LOOK_S: Final = 1.0
 """A change of the key file is noticed within this time."""
+ROLE_SETS_KEPT: Final = 64
 EVERY_PLAYER: Final = "*"
 
 
@@ -290,19 +292,24 @@ def _caller_of(claims: Mapping[str, Any]) -> Caller:
     subject, roles = claims["sub"], _texts(claims, "roles")
     if not is_name(subject):
         raise Unauthenticated("TOKEN_INVALID", "the token's sub is not a possible player id")
-    known = {role.value for role in Role}
     act_for = _texts(claims, "act_for")
     if "" in act_for:
         raise Unauthenticated("TOKEN_INVALID", "an empty act_for prefix would cover everyone")
     return Caller(
         subject=subject,
-        # A role of a later version of the room opens nothing here.
-        roles=frozenset(Role(role) for role in roles if role in known),
+        roles=_known(roles),
         act_for=act_for,
         email=_text(claims, "email"),
         name=_text(claims, "name"),
         expires_at_s=int(claims["exp"]),
     )
+
+
+@lru_cache(maxsize=ROLE_SETS_KEPT)
+def _known(roles: tuple[str, ...]) -> frozenset[Role]:
+    """One set for all who have the same. A role of a later version of the room opens nothing."""
+    known = {role.value for role in Role}
+    return frozenset(Role(role) for role in roles if role in known)
 
 
 def _text(claims: Mapping[str, Any], key: str) -> str:

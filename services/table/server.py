@@ -117,9 +117,9 @@ class TableServer:
         return table_pb2.ShowCardsResponse(version=version)
 
     async def Play(  # noqa: N802
-        self, requests: AsyncIterable[table_pb2.PlayRequest], context: "Context"
+        self, _requests: AsyncIterable[table_pb2.PlayRequest], context: "Context"
     ) -> None:
-        await self._playing.play(requests, context.write)
+        await self._playing.play(context.read, context.write)
 
     async def WatchTable(  # noqa: N802
         self, request: table_pb2.WatchTableRequest, context: "Context"

@@ -7,13 +7,14 @@ its token covers, and for spectators whom it does not name.
 
 import asyncio
 import time
-from collections.abc import AsyncIterable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2
 from google.protobuf.message import DecodeError
+from grpc import aio
 
 from services.game.rulebook import UNITS_MAX
 from services.game.wants import ActionKind
@@ -45,7 +46,8 @@ _COSTS: Final = ("join", "part", "presence", "options")
 """Frames that are counted (`budgets`)."""
 
 Frame = table_pb2.PlayRequestFrame
-Requests = AsyncIterable[table_pb2.PlayRequest]
+Read = Callable[[], Awaitable[Any]]
+"""The next PlayRequest, or `aio.EOF`."""
 
 
 class PlayServer:
@@ -55,13 +57,14 @@ class PlayServer:
         self._tables = tables
         self._watchers = watchers
         self._budgets = Budgets()
+        self._joins: set[asyncio.Task[int]] = set()
 
-    async def play(self, requests: Requests, write: Write) -> None:
+    async def play(self, read: Read, write: Write) -> None:
         """One stream, for as long as it lasts."""
         caller = current_caller()
         stream = self._open(caller)
-        playing = _Playing(self._tables, self._watchers, self._budgets, stream, caller)
-        reading = asyncio.create_task(playing.read(requests))
+        playing = _Playing(self._tables, self._watchers, self._budgets, self._joins, stream, caller)
+        reading = asyncio.create_task(playing.read(read))
         try:
             await stream.write_out(write)
         finally:
@@ -81,11 +84,23 @@ class PlayServer:
 class _Playing:
     """One stream's requests."""
 
+    __slots__ = (
+        "_budgets",
+        "_caller",
+        "_joins",
+        "_last_table",
+        "_refused",
+        "_stream",
+        "_tables",
+        "_watchers",
+    )
+
     def __init__(
         self,
         tables: Tables,
         watchers: Watchers,
         budgets: Budgets,
+        joins: "set[asyncio.Task[int]]",
         stream: Stream,
         caller: Caller,
     ) -> None:
@@ -97,19 +112,14 @@ class _Playing:
         self._last_table = ""
         self._refused = 0
         """Frames that were refused since the last pause in reading, at once or later."""
-        self._joins: set[asyncio.Task[int]] = set()
+        self._joins = joins
 
-    async def read(self, requests: Requests) -> None:
+    async def read(self, read: Read) -> None:
         """Take what comes until the stream ends."""
         stream = self._stream
         try:
-            async for request in requests:
-                arrived_s = time.perf_counter()
-                most = stream.limits.frames
-                if len(request.frames) > most:
-                    raise InvalidArgument.of_field("frames", f"at most {most} at once")
-                for frame in request.frames:
-                    self._take(frame, arrived_s)
+            # No message is held while the next one is waited for, which may be for hours.
+            while self._take_all(await read()):
                 if self._refused:
                     # What he sends meanwhile waits with him, and costs nobody else anything.
                     wait_s = pause_s(self._refused, len(stream.following), stream.limits.pause_s)
@@ -126,6 +136,18 @@ class _Playing:
             stream.end(Internal("INTERNAL", "internal error"))
         else:
             stream.end()
+
+    def _take_all(self, request: Any) -> bool:
+        """Take the frames of a message; False if it is the end. Raises InvalidArgument."""
+        if request is aio.EOF:
+            return False
+        arrived_s = time.perf_counter()
+        most = self._stream.limits.frames
+        if len(request.frames) > most:
+            raise InvalidArgument.of_field("frames", f"at most {most} at once")
+        for frame in request.frames:
+            self._take(frame, arrived_s)
+        return True
 
     def _take(self, frame: Frame, arrived_s: float) -> None:
         table_id = frame.table_id

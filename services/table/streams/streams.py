@@ -70,6 +70,30 @@ class Stream:
     that lost updates. tick_s: how long a busy stream waits for more to write at once.
     """
 
+    # There are thousands of idle ones: what each holds is counted.
+    __slots__ = (
+        "_answers",
+        "_answers_bytes",
+        "_answers_due",
+        "_awake",
+        "_ended",
+        "_failure",
+        "_full",
+        "_resync",
+        "_room",
+        "_tick_s",
+        "_updates",
+        "_waiter",
+        "cut_by_us",
+        "following",
+        "gateway",
+        "limits",
+        "lost",
+        "player_id",
+        "queued_bytes",
+        "tables",
+    )
+
     def __init__(
         self,
         player_id: str,
@@ -99,8 +123,9 @@ class Stream:
         self._answers_bytes = 0
         self._awake = False
         self._waiter: asyncio.Future[None] | None = None
-        self._roomy = asyncio.Event()
-        self._roomy.set()
+        self._full = False
+        """Requests are read no further."""
+        self._room: asyncio.Future[None] | None = None
         self._ended = False
         self._failure: DoorcardError | None = None
 
@@ -119,7 +144,7 @@ class Stream:
         """A request was taken whose answer comes later, by `answer_expected`."""
         self._answers_due += 1
         if self._answers_due >= self.limits.answers_due:
-            self._roomy.clear()
+            self._full = True
 
     def answer_expected(self, frame: bytes) -> None:
         """Queue the answer to a request that was taken before."""
@@ -131,7 +156,7 @@ class Stream:
         self._answers.append(frame)
         self._answers_bytes += len(frame)
         if self._answers_bytes > self.limits.answers_bytes:
-            self._roomy.clear()
+            self._full = True
         self._wake()
 
     def lose(self, table_id: str) -> None:
@@ -140,8 +165,10 @@ class Stream:
         self._wake()
 
     async def room(self) -> None:
-        """Return when another request may be read."""
-        await self._roomy.wait()
+        """Return when another request may be read; for the one who reads them."""
+        while self._full:
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
 
     def end(self, failure: DoorcardError | None = None) -> None:
         """Nothing more comes: `write_out` writes what waits and returns, or raises the failure."""
@@ -169,6 +196,8 @@ class Stream:
             message = self._take()
             if message:
                 await write(message)
+            # The next one may be hours away.
+            del message
             if self._failure is not None:
                 raise self._failure
             if self._ended and not self._answers_due and not self._awake:
@@ -188,5 +217,7 @@ class Stream:
         self._answers.clear()
         self.queued_bytes = self._answers_bytes = 0
         if self._answers_due < self.limits.answers_due:
-            self._roomy.set()
+            self._full = False
+            if self._room is not None and not self._room.done():
+                self._room.set_result(None)
         return message

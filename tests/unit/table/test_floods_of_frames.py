@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2
+from grpc import aio
 
 from services.runtime.auth import Caller, enter_call
 from services.runtime.errors import Code, ResourceExhausted
@@ -48,7 +49,8 @@ class Player:
         self._sent: asyncio.Queue[table_pb2.PlayRequest] = asyncio.Queue()
         self._written: list[bytes] = []
         enter_call(Caller(subject, frozenset({role}), (act_for,) if act_for else ()), "")
-        self._task = asyncio.create_task(server.play(self._requests(), self._write))
+        requests = self._requests()
+        self._task = asyncio.create_task(server.play(lambda: anext(requests, aio.EOF), self._write))
 
     def send(self, table_id: str, frames: Iterable[Sent], player: str = "") -> None:
         """Send a message."""
