@@ -2,9 +2,10 @@
 Redis, so that all replicas count together.
 
 Actions in a hand are not counted here: a table's mailbox bounds them, and they cost one round trip
-to Redis, no more. While Redis is away nothing is refused: then nothing can be committed either, and
-a limit must not be what keeps a player from his own table when it is back. An address is kept only
-as a keyed hash in the name of its bucket.
+to Redis, no more; those that are refused are counted where they come in (`streams.budgets`). While
+Redis is away nothing is refused: then nothing can be committed either, and a limit must not be what
+keeps a player from his own table when it is back. An address is kept only as a keyed hash in the
+name of its bucket.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ from doorcard.table.v1 import table_pb2
 from google.protobuf.message import Message
 
 from services.runtime.auth import acting_player, current_caller
-from services.runtime.errors import PermissionDenied
+from services.runtime.errors import OUR_FAULT, DoorcardError, PermissionDenied
 from services.runtime.ids import check_uuid
 from services.runtime.roles import Role
 from services.table.draft import audit
@@ -23,6 +23,7 @@ from services.table.operators.creating import Creator
 from services.table.state import views
 from services.table.state.creation import new_table
 from services.table.store.store import Store
+from services.table.streams.budgets import Budgets
 from services.table.streams.play_server import PlayServer, order_of, wish_of
 from services.table.streams.routing import Routing
 from services.table.streams.watchers import Watchers
@@ -46,6 +47,7 @@ class TableServer:
         self._watchers = watchers
         self._creator = Creator(store, tables, wallet)
         self._playing = PlayServer(tables, watchers)
+        self._refusals = Budgets()
 
     async def CreateTable(  # noqa: N802 (gRPC's names)
         self, request: table_pb2.CreateTableRequest, _context: "Context"
@@ -85,14 +87,22 @@ class TableServer:
     async def Act(  # noqa: N802
         self, request: table_pb2.ActRequest, _context: "Context"
     ) -> table_pb2.ActResponse:
-        arrived_s = time.perf_counter()
-        player_id = acting_player(current_caller())
+        arrived_s, caller = time.perf_counter(), current_caller()
+        player_id = acting_player(caller)
         table_id = check_uuid(request.table_id, "table_id")
-        acting = self._tables.act(
-            table_id, order_of(player_id, request, request.request_id), arrived_s
-        )
-        # Who stops waiting does not take back what may be committed already.
-        return table_pb2.ActResponse(version=await asyncio.shield(acting))
+        order = order_of(player_id, request, request.request_id)
+        # A refusal costs a look into the store; on a stream the reading is slowed for it.
+        whose = (caller.subject if Role.SERVICE in caller.roles else "", player_id)
+        self._refusals.check(whose)
+        acting = self._tables.act(table_id, order, arrived_s)
+        try:
+            # Who stops waiting does not take back what may be committed already.
+            version = await asyncio.shield(acting)
+        except DoorcardError as error:
+            if error.code not in OUR_FAULT:
+                self._refusals.refused(whose)
+            raise
+        return table_pb2.ActResponse(version=version)
 
     async def SetSeatOptions(  # noqa: N802
         self, request: table_pb2.SetSeatOptionsRequest, _context: "Context"

@@ -1,16 +1,18 @@
 """How many frames of a player's streams are taken that cost the room more than an answer: joins and
-parts, presence, options.
+parts, presence, options; and unary actions that are refused.
 
 Counted here, in memory, over all streams that he has at this replica: who opens another stream has
-no more. Actions are bounded by the mailbox of their table.
+no more. Actions that are taken are bounded by the mailbox of their table.
 """
 
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from services.runtime.clock import MS_PER_S, monotonic_s
+from services.runtime.errors import ResourceExhausted
 from services.table.limits import limited
 from services.table.store.buckets import Rate
 
@@ -38,16 +40,28 @@ class Budgets:
         """Take one that costs as much as so many frames. Raises ResourceExhausted (RATE_LIMITED)
         where there is not as much left, and takes nothing.
         """
+        self._full_at_s[whose] = self._after(whose, frames)
+        self._full_at_s.move_to_end(whose)
+        if len(self._full_at_s) > KEPT_MAX:
+            self._full_at_s.popitem(last=False)
+
+    def check(self, whose: Whose) -> None:
+        """See that there is one left. Raises ResourceExhausted (RATE_LIMITED)."""
+        self._after(whose, 1)
+
+    def refused(self, whose: Whose) -> None:
+        """Something of his was refused that was looked up; where nothing is left, so be it."""
+        with suppress(ResourceExhausted):
+            self.take(whose)
+
+    def _after(self, whose: Whose, frames: int) -> float:
         rate = PLAYER if whose[1] else ITSELF
         now_s = self._now_s()
         full_at_s = max(now_s, self._full_at_s.get(whose, now_s)) + frames / rate.per_second
         wait_s = full_at_s - now_s - rate.burst / rate.per_second
         if wait_s > 0:
             raise limited(LIMIT, math.ceil(wait_s * MS_PER_S))
-        self._full_at_s[whose] = full_at_s
-        self._full_at_s.move_to_end(whose)
-        if len(self._full_at_s) > KEPT_MAX:
-            self._full_at_s.popitem(last=False)
+        return full_at_s
 
 
 def pause_s(refused: int, players: int, most_s: float) -> float:
