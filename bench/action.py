@@ -129,8 +129,9 @@ async def _sizes(room: Room, played: Played) -> Sizes:
         tables = [key async for key in redis.scan_iter("*:table:*")]
         streams = [key async for key in redis.scan_iter("*:events:*")]
         blobs = [len(await redis.hget(key, "b") or b"") for key in tables]
-        last: list[Any] = [await redis.xrevrange(key, count=1) for key in streams]
-    events = [len(fields[b"e"]) for found in last for _, fields in found]
+        last: list[Any] = [await redis.xrevrange(key, count=2) for key in streams]
+    # Behind each record stands an empty one.
+    events = [len(fields[b"e"]) for found in last for _, fields in found if fields[b"e"]]
     read = sum(table.bytes_read for table in played.tables)
     sent = statistics.mean(table.bytes_sent for table in played.tables)
     return Sizes(
