@@ -20,6 +20,8 @@ Frames = Mapping[str, bytes]
 
 _FRAME: Final = b"\x0a"
 """Tag of `frames` in the message."""
+_TABLE_ID: Final = b"\x0a"
+"""Tag of `table_id` in a frame."""
 _UPDATE: Final = b"\x1a"
 """Tag of `update` in a frame."""
 _PLAYER_IDS: Final = b"\x32"
@@ -62,8 +64,10 @@ def framed(changed: Changed, table_id: str, version: int) -> Frames:
     be told apart (`views.events`) has an empty one.
     """
     # Fields that come one after another are one message: what all have, then the events.
-    before = table_pb2.PlayResponseFrame(table_id=table_id).SerializeToString()
-    start = table_pb2.TableUpdate(version=version, at=timestamp(changed.at_ms)).SerializeToString()
+    before = _text(_TABLE_ID, table_id)
+    update = table_pb2.TableUpdate(version=version)
+    update.at.CopyFrom(timestamp(changed.at_ms))
+    start = update.SerializeToString()
     frames = {}
     for audience, events in changed.events.items():
         if audience == PUBLIC:
@@ -94,8 +98,12 @@ def addressed(frame: bytes, viewer: str) -> bytes:
 
 
 def _named(viewer: str) -> bytes:
+    return _text(_PLAYER_IDS, viewer)
+
+
+def _text(tag: bytes, name: str) -> bytes:
     # Ids have at most 64 characters, all of them ASCII.
-    return b"".join((_PLAYER_IDS, bytes((len(viewer),)), viewer.encode()))
+    return b"".join((tag, bytes((len(name),)), name.encode()))
 
 
 def _varint(number: int) -> bytes:
