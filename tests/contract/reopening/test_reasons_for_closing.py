@@ -84,6 +84,7 @@ async def behind_the_ledger(kept: Kept) -> None:
     kept.forget("deadlines")
     await kept.at.play_hand(kept.table)
     await kept.at.drain(kept.table)
+    await quiet(kept)
     kept.put_back()
     await kept.at.drain(kept.table)
 
@@ -94,8 +95,14 @@ async def an_earlier_epoch(kept: Kept) -> None:
     kept.forget("deadlines")
     await close(kept.at, kept.shard)
     await reopen_at_last(kept.at, kept.shard)
+    await quiet(kept)
     kept.put_back()
     await kept.at.drain(kept.table)
+
+
+async def quiet(kept: Kept) -> None:
+    """Nothing is done at the table until a player acts."""
+    await kept.at.until(kept.table, lambda view: view.hand.HasField("turn"))
 
 
 async def a_lower_version(kept: Kept) -> None:
