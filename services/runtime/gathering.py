@@ -21,8 +21,7 @@ from services.runtime.outgoing import Outgoing
 
 UNDER_WAY_MAX: Final = 4
 """Messages of a service under way at a time. With fewer a call waits longer for one to come back,
-with more they are smaller: at four, tables under full load gather six calls and wait no longer than
-for a call by itself.
+with more they are smaller: at four, tables under full load gather seven calls in one.
 """
 BATCH_BYTES_MAX: Final = 1024 * 1024
 """Of the calls in one message; well below `wire.MESSAGE_BYTES_MAX`."""
