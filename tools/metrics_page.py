@@ -33,7 +33,10 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "grpc_code": ("status code", "[A-Z_]{2,24}"),
     "grpc_method": ("method of the contract", r"[A-Za-z]{2,40}"),
     "grpc_service": ("service of the contract", r"[a-z0-9.]{1,40}\.[A-Za-z]{2,40}"),
-    "grpc_type": ("kind of call", "unary|client_stream|server_stream|bidi_stream"),
+    "grpc_type": (
+        "kind of call; `batched` is one of several in a message",
+        "unary|client_stream|server_stream|bidi_stream|batched",
+    ),
     "implementation": ("of Python", "CPython"),
     "kind": ("which of the few kinds that the metric names", "[a-z_]{1,24}"),
     "le": ("upper bound of a bucket", r"[0-9.e+]{1,12}|\+Inf"),
