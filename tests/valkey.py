@@ -50,6 +50,18 @@ class Valkey:
         (path,) = self.folder.glob("appendonlydir/*.incr.aof")
         return path
 
+    def fill(self) -> None:
+        """No memory is left, as with noeviction when the last byte is used."""
+        self._limit(1)
+
+    def unfill(self) -> None:
+        """There is memory again."""
+        self._limit(0)
+
+    def _limit(self, maxmemory: int) -> None:
+        with self.client() as client:
+            client.config_set("maxmemory", maxmemory)
+
     def flush(self) -> None:
         """Forget everything, scripts too."""
         with self.client() as client:

@@ -269,6 +269,12 @@ CASES: Final = (
         summary="The clock of table:9110 differs from Redis by 2s",
     ),
     AlertCase(
+        "MovesNotFinished",
+        {'doorcard_table_moves_taken_up_total{outcome="failed"}': "0x4 0+1x10 10x30"},
+        fires=14, clears=30,
+        summary="Moves between tables are gone on with again and again, and not finished",
+    ),
+    AlertCase(
         "StoreClockSet",
         {'doorcard_store_clock_steps_total{direction="back"}': "0x4 1x40"},
         fires=6, clears=25, labels={"direction": "back"},

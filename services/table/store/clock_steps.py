@@ -38,12 +38,16 @@ class ClockSteps:
 
     def __init__(self, shards: int, reading: Callable[[int], Sample | None]) -> None:
         self.back_s: dict[int, float] = {}
-        """Monotonic time at which a shard's clock was seen to be set back, or first seen at all."""
+        """Monotonic time at which a shard's clock was seen to be set back."""
         self.ahead_ms: dict[int, int] = {}
         """Time by a shard's clock at which it was seen to be set ahead."""
         self._shards = shards
         self._reading = reading
         self._seen: dict[int, Sample] = {}
+
+    def knows(self, shard: int) -> bool:
+        """Whether the shard's clock was looked at."""
+        return shard in self._seen
 
     def look(self) -> None:
         """Compare with the last look."""
@@ -56,7 +60,6 @@ class ClockSteps:
             before = self._seen.get(shard)
             self._seen[shard] = sample
             if before is None:
-                self.back_s[shard] = now_s
                 continue
             step_ms = sample.step_from(before) // 1000
             if step_ms < -STEP_MS:

@@ -278,9 +278,14 @@ class Store:
         )
         return [name.decode() for name in due]
 
-    async def waiting(self, shard: int) -> list[str]:
-        """Tables that something is due at some time, the earliest first."""
-        found = await self._line.ask("ZRANGE", _key(shard, "deadlines"), 0, -1)
+    async def waiting(self, shard: int, beyond_ms: int) -> list[str]:
+        """Tables that have nothing due before so many milliseconds from now, but then, the earliest
+        first.
+        """
+        since_ms = self.now_ms(shard) + beyond_ms
+        found = await self._line.ask(
+            "ZRANGE", _key(shard, "deadlines"), since_ms, "+inf", "BYSCORE"
+        )
         return [name.decode() for name in found]
 
     def set_ahead_ms(self, shard: int) -> int:

@@ -1,8 +1,9 @@
 """After the store's clock was set back, what is due lies as much further ahead; nobody would look.
 
-So every table of the shards that a replica owns is ticked at its start, and when a step back is
-seen: the tick brings back what is too far ahead (`hands.set_back`). Then again, for what replicas
-that had not yet seen the step have written meanwhile, and for the shards of those that died.
+So every table of the shards that a replica owns is ticked when a step back is seen: the tick
+brings back what is too far ahead (`hands.set_back`). Then again, for what replicas that had not yet
+seen the step have written meanwhile, and for the shards of those that died. Nobody may have seen
+it: of a shard that is new to a replica those tables are ticked that wait for longer than hands do.
 """
 
 import asyncio
@@ -20,6 +21,8 @@ AGAIN_AFTER_S: Final = (0.0, 2.0, 10.0)
 """From when the step was seen; a replica beats twice a second and is dead after 1.5 s."""
 OVER_AFTER_S: Final = 60.0
 """Whoever gets a shard later need not look at it for that step."""
+FAR_MS: Final = 60_000
+"""Few tables wait for longer, so a replica that starts is not busy with all of them."""
 AT_ONCE: Final = 64
 """Tables that are ticked at a time."""
 
@@ -52,22 +55,26 @@ class Reviews:
     async def once(self) -> None:
         """Review the own shards whose turn it is."""
         for shard in range(self._store.shards):
-            if self._owns(shard) and self._is_wanted(shard):
+            beyond_ms = self._beyond_ms(shard)
+            if beyond_ms is not None and self._owns(shard):
                 try:
-                    await self._review(shard)
+                    await self._review(shard, beyond_ms)
                 except DoorcardError as error:
                     logger.info("shard_not_reviewed", shard=shard, reason=error.reason)
 
-    def _is_wanted(self, shard: int) -> bool:
-        seen_s, now_s = self._store.clock_steps.back_s.get(shard), monotonic_s()
-        if seen_s is None or now_s > seen_s + OVER_AFTER_S:
-            return False
-        last_s = self._reviewed_s.get(shard, 0.0)
-        return any(last_s < seen_s + after_s <= now_s for after_s in AGAIN_AFTER_S)
+    def _beyond_ms(self, shard: int) -> int | None:
+        """How far ahead lies what is to be reviewed now; None for nothing."""
+        steps, now_s, last_s = self._store.clock_steps, monotonic_s(), self._reviewed_s.get(shard)
+        seen_s = steps.back_s.get(shard)
+        if seen_s is not None and now_s <= seen_s + OVER_AFTER_S:
+            before_s = last_s or 0.0
+            if any(before_s < seen_s + after_s <= now_s for after_s in AGAIN_AFTER_S):
+                return 0
+        return FAR_MS if last_s is None and steps.knows(shard) else None
 
-    async def _review(self, shard: int) -> None:
+    async def _review(self, shard: int, beyond_ms: int) -> None:
         began_s = monotonic_s()
-        waiting = await self._store.waiting(shard)
+        waiting = await self._store.waiting(shard, beyond_ms)
         for start in range(0, len(waiting), AT_ONCE):
             await asyncio.gather(*map(self._tick, waiting[start : start + AT_ONCE]))
         self._reviewed_s[shard] = began_s

@@ -16,16 +16,9 @@ from tests.contract.table.test_playing_over_streams import PLAYERS, play_hand, s
 
 @pytest.fixture
 def full(server: valkey.Valkey) -> Iterator[valkey.Valkey]:
-    """`fill` it in the test; afterwards it has memory again."""
+    """`full.fill()` it in the test; afterwards it has memory again."""
     yield server
-    with server.client() as client:
-        client.config_set("maxmemory", 0)
-
-
-def fill(server: valkey.Valkey) -> None:
-    """As with noeviction when the last byte is used."""
-    with server.client() as client:
-        client.config_set("maxmemory", 1)
+    server.unfill()
 
 
 async def test_a_hand_ends_and_its_players_leave_with_their_money_and_nothing_begins(
@@ -37,7 +30,7 @@ async def test_a_hand_ends_and_its_players_leave_with_their_money_and_nothing_be
         streams = await seated(tables, table_id, 1)
         first = streams[0]
         await first.until(lambda: first.turn is not None)
-        fill(full)
+        full.fill()
         hand_id = await play_hand(streams)
         with pytest.raises(grpc.RpcError) as refused:
             await tables.take_seat(table_id, "dora")
@@ -54,8 +47,7 @@ async def test_a_hand_ends_and_its_players_leave_with_their_money_and_nothing_be
         for entry in entries[5:]:
             paid = entry.ledger.cash_out
             assert paid.amount == 200 + nets.get(paid.sitting_id, 0)
-        with full.client() as client:
-            client.config_set("maxmemory", 0)
+        full.unfill()
         await tables.take_seat(table_id, "dora")
 
 

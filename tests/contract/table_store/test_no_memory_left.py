@@ -13,23 +13,16 @@ from tests.contract.table_store.stores import TABLE, OpenStore, change, committe
 
 @pytest.fixture
 def full(server: valkey.Valkey) -> Iterator[valkey.Valkey]:
-    """`fill` it in the test; afterwards it has memory again."""
+    """`full.fill()` it in the test; afterwards it has memory again."""
     yield server
-    with server.client() as client:
-        client.config_set("maxmemory", 0)
-
-
-def fill(server: valkey.Valkey) -> None:
-    """As with noeviction when the last byte is used."""
-    with server.client() as client:
-        client.config_set("maxmemory", 1)
+    server.unfill()
 
 
 async def test_a_replica_starts_and_is_seen_by_the_others(
     full: valkey.Valkey, open_store: OpenStore
 ) -> None:
     async with open_store() as one:
-        fill(full)
+        full.fill()
         async with open_store(replica_id="replica-2") as other:
             await one.heart.beat()
             assert set(await other.live_replicas()) == {"replica-1", "replica-2"}
@@ -40,7 +33,7 @@ async def test_one_replica_goes_on_to_do_what_one_is_enough_for(
     full: valkey.Valkey, open_store: OpenStore
 ) -> None:
     async with open_store() as one, open_store(replica_id="replica-2") as other:
-        fill(full)
+        full.fill()
         assert await one.shelves.my_turn()
         assert not await other.shelves.my_turn()
         assert await one.shelves.my_turn()
@@ -51,7 +44,7 @@ async def test_a_hand_in_progress_ends_and_nothing_new_begins(
 ) -> None:
     async with open_store() as store:
         stored = await committed(store, change(None, b"hand", deadline_ms=1))
-        fill(full)
+        full.fill()
         with pytest.raises(Unavailable) as refused:
             await store.commit(change(stored, b"another player"))
         assert refused.value.reason == "STORE_MEMORY"
@@ -70,7 +63,7 @@ async def test_a_shard_is_closed_and_opened_again(
     async with open_store() as store:
         stored = await committed(store, change(None, b"one"))
         shard, epochs = store.shard_of(TABLE), Epochs(store)
-        fill(full)
+        full.fill()
         await store.close_shard(shard, "EPOCH_DIFFERS", epoch=1)
         assert (await store.shard(shard)).state is ShardState.CLOSED
         assert await epochs.end(shard, 1, 0) == 1

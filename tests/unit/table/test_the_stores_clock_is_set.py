@@ -15,7 +15,7 @@ from services.table.state.turn_times import GRACE_MS
 from services.table.store.clock_steps import STEP_MS, STEPS, ClockSteps
 from services.table.store.heart import Sample
 from services.table.store.store import Store
-from services.table.tables.reviews import AGAIN_AFTER_S, OVER_AFTER_S, Reviews
+from services.table.tables.reviews import AGAIN_AFTER_S, FAR_MS, OVER_AFTER_S, Reviews
 from tests.unit.table import test_countdowns_banks_and_protection
 from tests.unit.table.rooms import FakeRoom
 from tests.unit.table.test_clocks import playing, tick
@@ -183,7 +183,7 @@ class Clock:
     def __init__(self) -> None:
         self.sample: Sample | None = Sample(200, 5_000_000_000)
         self.clock_steps = ClockSteps(self.shards, lambda _: self.sample)
-        self.asked: list[int] = []
+        self.asked: list[tuple[int, int]] = []
 
     def set(self, by_ms: int, took_us: int = 200) -> None:
         """The clock is set, and compared again."""
@@ -191,8 +191,8 @@ class Clock:
         self.sample = Sample(took_us, self.sample.offset_us + by_ms * 1000)
         self.clock_steps.look()
 
-    async def waiting(self, shard: int) -> list[str]:
-        self.asked.append(shard)
+    async def waiting(self, shard: int, beyond_ms: int) -> list[str]:
+        self.asked.append((shard, beyond_ms))
         return [f"table {shard} {number}" for number in range(100)]
 
 
@@ -227,7 +227,7 @@ def test_a_step_is_told_from_what_a_comparison_may_be_wrong_by(
     assert counted() == (before[0] + seen[0], before[1] + seen[1])
 
 
-async def test_the_own_shards_are_reviewed_at_the_start_and_after_each_step_back_a_few_times(
+async def test_a_new_shard_is_reviewed_for_what_is_far_and_after_each_step_back_for_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now_s = 1000.0
@@ -243,17 +243,21 @@ async def test_the_own_shards_are_reviewed_at_the_start_and_after_each_step_back
     await reviews.once()
     assert not store.asked, "nothing is known of the clock"
     store.clock_steps.look()
+    for _ in range(3):
+        await reviews.once()
+        now_s += OVER_AFTER_S
+    far = [(1, FAR_MS)]
+    assert store.asked == far
     for began in range(2):
+        store.set(BACK_MS)
+        await reviews.once()
+        assert store.asked == far + [(1, 0)] * (began * len(AGAIN_AFTER_S)), "ahead is not back"
+        store.set(-BACK_MS)
         seen_s = now_s
         for again in range(1, len(AGAIN_AFTER_S) + 1):
             now_s = seen_s + AGAIN_AFTER_S[again - 1]
             for _ in range(3):
                 await reviews.once()
-            assert store.asked == [1] * (began * len(AGAIN_AFTER_S) + again)
+            assert store.asked == far + [(1, 0)] * (began * len(AGAIN_AFTER_S) + again)
         assert len(ticked) == 100 * len(store.asked)
         now_s += OVER_AFTER_S
-        await reviews.once()
-        store.set(BACK_MS)
-        await reviews.once()
-        assert len(store.asked) == (began + 1) * len(AGAIN_AFTER_S), "a step ahead is none back"
-        store.set(-BACK_MS)
