@@ -17,7 +17,7 @@ from services.runtime.logs import logger
 from services.runtime.metrics import REGISTRY
 from services.runtime.sealing import SealBroken, SealKeys
 from services.shuffler import receipts
-from services.shuffler.commitment import Commitment, Opened
+from services.shuffler.commitment import Opened, Roots
 from services.shuffler.deck import Deck, fresh_deck
 from services.shuffler.generator import KernelGenerator, RngUnhealthy
 from services.shuffler.receipts import HandContext, Receipt, ReceiptKeys
@@ -47,6 +47,7 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
         self._seal_keys = seal_keys
         self._receipt_keys = receipt_keys
         self._generator = generator
+        self._roots = Roots()
 
     def test_generator(self) -> None:
         """The health tests of the start; a failure is logged, and nothing is dealt."""
@@ -65,7 +66,8 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
             deck = fresh_deck(self._generator)
         except RngUnhealthy as failed:
             raise _unhealthy(failed) from failed
-        commitment = Commitment(deck)
+        sealed = self._sealed(deck, hand)
+        commitment = self._roots.commitment(sealed, deck)
         root = commitment.root
         statement = receipts.deck_statement(
             hand, root, source=SOURCE, size=len(deck.cards), at_ms=now_ms()
@@ -73,7 +75,7 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
         DECKS.labels("fresh").inc()
         _log("deck_created", hand, root)
         return pb.CreateDeckResponse(
-            sealed_deck=self._sealed(deck, hand),
+            sealed_deck=sealed,
             root=root,
             receipt=self._signed(statement),
             source=pb.DECK_SOURCE_KERNEL,
@@ -88,7 +90,7 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
         self._require_healthy()
         deck = self._opened(request.sealed_deck, hand)
         positions = _positions(request.positions, len(deck.cards))
-        commitment = Commitment(deck)
+        commitment = self._roots.commitment(request.sealed_deck, deck)
         statement = receipts.draw_statement(hand, commitment.root, positions, at_ms=now_ms())
         OPENED.inc(len(positions))
         _log("deck_drawn", hand, commitment.root, positions=positions)
@@ -106,9 +108,10 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
         self._require_healthy()
         deck = self._opened(request.sealed_deck, hand)
         positions = _positions(request.positions, len(deck.cards))
-        old_root = Commitment(deck).root
+        old_root = self._roots.commitment(request.sealed_deck, deck).root
         reshuffled = deck.reshuffled(positions)
-        commitment = Commitment(reshuffled)
+        sealed = self._sealed(reshuffled, hand)
+        commitment = self._roots.commitment(sealed, reshuffled)
         root = commitment.root
         statement = receipts.reshuffle_statement(
             hand, root, old_root=old_root, positions=positions, at_ms=now_ms()
@@ -116,7 +119,7 @@ class ShufflerServicer(shuffler_pb2_grpc.ShufflerServiceServicer):
         DECKS.labels("reshuffled").inc()
         _log("deck_reshuffled", hand, root, old_root=old_root.hex(), positions=sorted(positions))
         return pb.ReshuffleResponse(
-            sealed_deck=self._sealed(reshuffled, hand),
+            sealed_deck=sealed,
             root=root,
             receipt=self._signed(statement),
             size=len(reshuffled.cards),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from services.game.cards import card_name
 from services.shuffler import merkle
-from services.shuffler.commitment import Commitment, Opened
+from services.shuffler.commitment import Commitment, Opened, Roots
 from services.shuffler.deck import Deck, fresh_deck
 from services.shuffler.generator import KernelGenerator
 from services.shuffler.verify import verify_card, verify_dealt
@@ -55,6 +55,34 @@ def test_the_leaves_prove_every_position_of_decks_of_every_size(size: int) -> No
         opened = commitment.open(position, with_path=False)
         assert not opened.path
         assert dealt(opened, commitment.root, commitment.leaves)
+
+
+def test_a_deck_met_before_is_proven_as_at_first_also_after_its_root_went() -> None:
+    roots = Roots(kept_max=2)
+    decks = {bytes((n,)): fresh_deck(KernelGenerator()) for n in range(4)}
+    for _ in range(2):
+        for sealed, deck in decks.items():
+            for _again in range(2):
+                commitment = roots.commitment(sealed, deck)
+                assert commitment.root == Commitment(deck).root
+                assert proves(commitment.open(7), commitment.root)
+                opened = commitment.open(51, with_path=False)
+                assert dealt(opened, commitment.root, Commitment(deck).leaves)
+
+
+def test_no_more_roots_are_kept_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    roots, hashed = Roots(kept_max=2), []
+    leaf = merkle.leaf
+
+    def counted(position: int, card: str, salt: bytes) -> bytes:
+        hashed.append(position)
+        return leaf(position, card, salt)
+
+    monkeypatch.setattr(merkle, "leaf", counted)
+    for sealed, leaves in ((b"1", 52), (b"2", 52), (b"1", 0), (b"3", 52), (b"1", 52), (b"3", 0)):
+        hashed.clear()
+        assert roots.commitment(sealed, DECK).root == COMMITMENT.root
+        assert len(hashed) == leaves, sealed
 
 
 @given(st.integers(0, 51), st.integers(0, 255))
