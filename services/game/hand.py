@@ -58,7 +58,8 @@ __all__ = [
 # First item of an input.
 _START: Final = 0
 _DEAL: Final = 1
-_ACT: Final = 2
+ACTED: Final = 2
+"""An item of `inputs` that is an action: (ACTED, seat, kind, amount)."""
 _TIME_OUT: Final = 3
 _LEAVE: Final = 4
 _RAKE: Final = 5
@@ -118,7 +119,7 @@ class Hand(HandState):
     def feed(self, item: Sequence[Any]) -> list[Event]:
         """One item of `inputs`; lists may stand for tuples."""
         kind = item[0]
-        if kind == _ACT:
+        if kind == ACTED:
             return self.act(item[1], item[2], item[3])
         if kind == _DEAL:
             return self.deal(item[1])
@@ -215,7 +216,7 @@ class Hand(HandState):
             event = (_BROUGHT_IN, seat, legal.bring_in)
         else:
             raise not_offered(legal, kind, amount, b.to)
-        self.inputs.append((_ACT, seat, kind, amount))
+        self.inputs.append((ACTED, seat, kind, amount))
         events = [event] if left else [event, (_ALL_IN, seat)]
         self.turn += 1
         self._go_on(i + 1, events)

@@ -16,17 +16,19 @@ from services.game.events import Event, EventKind
 from services.game.hand import Act, Deal, Hand, HandSetup
 from services.game.invariant import require
 from services.game.rulebook import Rulebook, Stake
-from services.runtime.errors import AlreadyExists
+from services.runtime.errors import AlreadyExists, Unavailable
 from services.table.state.formats import Format, Game
+from services.table.state.packed_inputs import pack_input, unpack_input
 from services.table.state.packed_rulebooks import unpack_rulebook
 from services.table.store.stored import Stored
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """Raised with every change of the structs below; a blob of a higher one is never overwritten."""
 EPOCH_MASK: Final = (1 << 32) - 1
 """The part of a version that counts within an epoch of its shard."""
 RECENT_MAX: Final = 8
 """Accepted requests that are remembered of each player."""
+NEWER_RETRY_AFTER_MS: Final = 1000
 LOW_BYTES: Final = 4
 RECENT_BYTES: Final = 8 + LOW_BYTES
 
@@ -210,7 +212,7 @@ class RunningHand(msgspec.Struct, array_like=True):
     decks: list[Deck]
     """The deck, and the last one shuffled anew from its burns and stub if there is one."""
     inputs: list[Any] = []
-    """`Hand.inputs`."""
+    """`Hand.inputs`, packed (`packed_inputs`)."""
     renewals: int = 0
     """Full new clocks that the present decision was given because of our own delays."""
     chosen: dict[int, tuple[int, int]] = {}
@@ -370,10 +372,6 @@ class Played(NamedTuple):
     position: int = -1
 
 
-class NewerSchema(RuntimeError):  # noqa: N818 (what happened, in plain words)
-    """The blob was written by a later version of the service; this one must not touch the table."""
-
-
 class BrokenConservation(RuntimeError):  # noqa: N818
     """Chips at a table do not add up to what was brought; the state must not be committed."""
 
@@ -405,7 +403,7 @@ class Table:
 
     @classmethod
     def load(cls, table_id: str, stored: Stored) -> "Table":
-        """Decode and check. Raises NewerSchema, BrokenConservation."""
+        """Decode and check. Raises Unavailable (TABLE_NEWER), BrokenConservation."""
         table = cls(table_id, stored, decode(stored.blob))
         table.check()
         return table
@@ -418,7 +416,8 @@ class Table:
     def encode(self) -> bytes:
         """The blob as the store keeps it."""
         if self.hand is not None and self.blob.hand is not None:
-            self.blob.hand.inputs = self.hand.inputs
+            packed = self.blob.hand.inputs
+            packed += map(pack_input, self.hand.inputs[len(packed) :])
         return bytes((SCHEMA,)) + _encoder.encode(self.blob)
 
     def seat_of(self, player_id: str) -> int | None:
@@ -566,7 +565,7 @@ class TableMoney(NamedTuple):
 
 
 def money_of(blob: bytes) -> TableMoney:
-    """The money in a stored blob. Raises NewerSchema, BrokenConservation."""
+    """The money in a stored blob. Raises Unavailable (TABLE_NEWER), BrokenConservation."""
     table = Table("", None, decode(blob))
     table.check()
     return TableMoney(table.blob.config.currency, list(table.money()), list(table.held()))
@@ -578,11 +577,16 @@ def is_unconfirmed(seat: Seat) -> bool:
 
 
 def decode(blob: bytes) -> Blob:
-    """The content of a stored blob. Raises NewerSchema, ValueError."""
+    """The content of a stored blob. Raises Unavailable (TABLE_NEWER), ValueError."""
     if not blob:
         raise ValueError("an empty blob")
     if blob[0] > SCHEMA:
-        raise NewerSchema(f"schema {blob[0]}; this service knows {SCHEMA}")
+        raise Unavailable(
+            "TABLE_NEWER",
+            "replicas of a later release serve this table",
+            metadata={"schema": str(blob[0]), "known": str(SCHEMA)},
+            retry_after_ms=NEWER_RETRY_AFTER_MS,
+        )
     return _decoder.decode(blob[1:])
 
 
@@ -625,7 +629,7 @@ def placed(events: Sequence[Event], positions: Sequence[int]) -> list[Played]:
 def _replayed(table: Table, running: RunningHand) -> tuple[Hand, list[Played]]:
     hand = Hand(table.setup(running))
     played: list[Played] = []
-    for item in running.inputs:
+    for item in map(unpack_input, running.inputs):
         want = hand.want
         positions = want.positions if isinstance(want, Deal) else ()
         played += placed(hand.feed(item), positions)

@@ -2,13 +2,17 @@
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from services.game.events import EventKind
-from services.runtime.errors import AlreadyExists, Internal
+from services.game.hand import ACTED
+from services.game.wants import ActionKind
+from services.runtime.errors import AlreadyExists, Internal, Unavailable
+from services.table.state.packed_inputs import pack_input, unpack_input
 from services.table.state.state import (
     SCHEMA,
     BrokenConservation,
-    NewerSchema,
     Seat,
     SeatStatus,
     Table,
@@ -17,6 +21,7 @@ from services.table.state.state import (
     money_of,
 )
 from services.table.store.stored import Stored
+from services.table.tables.tables import FAULTS_MAX
 from tests.unit.table.rooms import FakeRoom
 
 
@@ -83,14 +88,50 @@ async def test_a_blob_of_a_newer_service_is_not_touched() -> None:
     room = await playing()
     stored = room.store.tables[room.table_id]
     newer = stored._replace(blob=bytes((SCHEMA + 1,)) + stored.blob[1:])
-    with pytest.raises(NewerSchema):
+    with pytest.raises(Unavailable, match="TABLE_NEWER"):
         Table.load(room.table_id, newer)
-    with pytest.raises(NewerSchema):
+    with pytest.raises(Unavailable, match="TABLE_NEWER"):
         money_of(newer.blob)
     room.store.tables[room.table_id] = newer
-    with pytest.raises(Internal):
-        await room.replica("old").sit_out(room.table_id, "anna")
+    old = room.replica("old")
+    with pytest.raises(Unavailable, match="TABLE_NEWER") as refused:
+        await old.sit_out(room.table_id, "anna")
+    assert refused.value.metadata == {"schema": str(SCHEMA + 1), "known": str(SCHEMA)}
+    for _ in range(FAULTS_MAX + 1):
+        # It is not at fault either: it does not try to pause the table.
+        await old.tick(room.table_id)
     assert room.store.tables[room.table_id] == newer
+
+
+async def test_a_hand_stored_by_the_release_before_goes_on() -> None:
+    room = await playing()
+    for _ in range(8):
+        await room.act()
+    stored = room.store.tables[room.table_id]
+    blob = decode(stored.blob)
+    assert blob.hand is not None
+    acts = [each for each in blob.hand.inputs if isinstance(each, int)]
+    assert len(acts) == 8
+    blob.hand.inputs = [list(unpack_input(each)) for each in blob.hand.inputs]
+    before = stored._replace(blob=bytes((SCHEMA - 1,)) + msgspec.msgpack.encode(blob))
+    loaded, again = Table.load(room.table_id, stored), Table.load(room.table_id, before)
+    assert again.played == loaded.played
+    room.store.tables[room.table_id] = before
+    fresh = room.replica("fresh")
+    await fresh.sit_out(room.table_id, "anna")
+    kept = decode(room.store.tables[room.table_id].blob)
+    assert kept.hand is not None
+    assert kept.hand.inputs[: len(blob.hand.inputs)] == blob.hand.inputs
+
+
+@given(st.integers(0, 20), st.sampled_from(ActionKind), st.integers(0, 2**63 - 1))
+@example(15, ActionKind.RAISE, 2**55 - 1)
+@example(15, ActionKind.RAISE, 2**55)
+@example(16, ActionKind.CHECK, 0)
+def test_an_action_is_read_as_it_was_stored(seat: int, kind: ActionKind, amount: int) -> None:
+    item = [ACTED, seat, int(kind), amount]
+    stored = msgspec.msgpack.encode(pack_input(item))
+    assert [*unpack_input(msgspec.msgpack.decode(stored))] == item
 
 
 async def test_chips_that_do_not_add_up_are_neither_loaded_nor_committed() -> None:
