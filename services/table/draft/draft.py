@@ -167,12 +167,12 @@ class Draft:
 
     def tell(self, **event: Any) -> None:
         """Something happened at the table; the argument is a field of `TableEvent`."""
-        self.happened.append(views.Told(table_pb2.TableEvent(**event)))
+        self.happened.append(views.Told(views.encoded(**event)))
         self.changed = True
 
     def tell_player(self, player_id: str, **event: Any) -> None:
         """Something happened that only he learns; the argument is a field of `TableEvent`."""
-        self.happened.append(views.Told(None, player_id, table_pb2.TableEvent(**event)))
+        self.happened.append(views.Told(b"", player_id, views.encoded(**event)))
         self.changed = True
 
     def tell_seat(self, number: int) -> None:

@@ -230,7 +230,7 @@ def _events(played: list[Played], running: RunningHand) -> list[Any]:
     for each in played:
         if each.event[0] == EventKind.RESHUFFLED:
             events.append(committed_deck(running.decks[-1]))
-        event = views.hand_event(each, seen=True)
+        event = views.hand_event(each)
         if event is not None:
             events.append(event)
     return events

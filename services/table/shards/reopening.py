@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 from prometheus_client import Counter
 
@@ -332,8 +331,7 @@ class Reopening:
         table.check()
         told = []
         if blob.rebuilt is not None:
-            event = table_pb2.TableEvent(rebuilt=views.rebuilt(blob.rebuilt))
-            told.append(views.Told(event))
+            told.append(views.Told(views.encoded(rebuilt=views.rebuilt(blob.rebuilt))))
         return await self._epochs.write(
             epoch,
             table_id,

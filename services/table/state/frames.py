@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-from doorcard.table.v1 import table_pb2
 
 from services.runtime.clock import timestamp
 from services.table.state.views import PUBLIC
@@ -24,6 +23,10 @@ _TABLE_ID: Final = b"\x0a"
 """Tag of `table_id` in a frame."""
 _UPDATE: Final = b"\x1a"
 """Tag of `update` in a frame."""
+_VERSION: Final = b"\x08"
+"""Tag of `version` in an update."""
+_AT: Final = b"\x12"
+"""Tag of `at` in an update."""
 _PLAYER_IDS: Final = b"\x32"
 """Tag of `player_ids` in a frame."""
 
@@ -65,9 +68,8 @@ def framed(changed: Changed, table_id: str, version: int) -> Frames:
     """
     # Fields that come one after another are one message: what all have, then the events.
     before = _text(_TABLE_ID, table_id)
-    update = table_pb2.TableUpdate(version=version)
-    update.at.CopyFrom(timestamp(changed.at_ms))
-    start = update.SerializeToString()
+    at = timestamp(changed.at_ms).SerializeToString()
+    start = b"".join((_VERSION, _varint(version), _AT, bytes((len(at),)), at))
     frames = {}
     for audience, events in changed.events.items():
         if audience == PUBLIC:

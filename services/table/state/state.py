@@ -618,7 +618,7 @@ def placed(events: Sequence[Event], positions: Sequence[int]) -> list[Played]:
     The end of a void hand is told once: as VOIDED.
     """
     at = iter(positions)
-    void = any(event[0] == EventKind.VOIDED for event in events)
+    void = EventKind.VOIDED in [event[0] for event in events]
     return [
         Played(event, next(at)) if event[0] == EventKind.DEALT else Played(event)
         for event in events

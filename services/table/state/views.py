@@ -57,13 +57,24 @@ Fields = dict[str, Any]
 
 
 class Told(NamedTuple):
-    """One thing that happened, as everybody learns it and as one player does beside."""
+    """One thing that happened, encoded (`encoded`) as everybody learns it and as one player does
+    beside.
+    """
 
-    public: table_pb2.TableEvent | None
-    """None for what is only his to know."""
+    public: bytes
+    """Empty for what is only his to know."""
     owner: str = ""
     """The player of `private`."""
-    private: table_pb2.TableEvent | None = None
+    private: bytes = b""
+
+
+def encoded(**event: Any) -> bytes:
+    """An event as it stands in an update; the argument is a field of `TableEvent`. The events of an
+    update are these one after another.
+    """
+    update = table_pb2.TableUpdate()
+    update.events.add(**event)
+    return update.SerializeToString()
 
 
 def view(table: Table, viewer: str) -> table_pb2.TableView:
@@ -126,14 +137,27 @@ def told(
 
     owner: the player of the seat that a card was dealt to. proof: what the shuffler said of it.
     """
-    public = hand_event(played, seen=_is_public(played.event), proof=proof)
-    if public is None:
+    event = played.event
+    if event[0] in _OF_SEAT:
+        return _told_of_seat(event)
+    seen = hand_event(played, proof)
+    if seen is None:
         return None
-    event = _table_event(hand=public)
-    if _is_public(played.event):
-        return Told(event)
-    private = hand_event(played, seen=True, proof=proof)
-    return Told(event, owner, _table_event(hand=private))
+    if _is_public(event):
+        return Told(encoded(hand=seen))
+    return Told(_dealt_down(event[1], played.position), owner, encoded(hand=seen))
+
+
+@lru_cache(maxsize=16_384)
+def _told_of_seat(event: Event) -> Told:
+    """What a seat did, of which there are few at a stake: nothing that anybody holds hidden."""
+    return Told(encoded(hand=_MAKERS[event[0]](event)))
+
+
+@lru_cache(maxsize=1024)
+def _dealt_down(number: int, position: int) -> bytes:
+    """That a seat was dealt a card face down, and from where in the deck."""
+    return encoded(hand={"dealt": {"seat": number, "position": position}})
 
 
 def events(happened: Sequence[Told], joined: Iterable[str] = ()) -> dict[str, bytes]:
@@ -142,13 +166,11 @@ def events(happened: Sequence[Told], joined: Iterable[str] = ()) -> dict[str, by
     joined: players whose seat knows of no stream; they get an empty entry, by which a replica that
     has one knows: under their id, or behind `UNKNOWN_STREAM` where that has events.
     """
-    owners = {each.owner: None for each in happened if each.private is not None}
+    owners = {each.owner: None for each in happened if each.private}
     told = {UNKNOWN_STREAM + each if each in owners else each: b"" for each in joined}
-    told[PUBLIC] = _encoded(each.public for each in happened if each.public is not None)
+    told[PUBLIC] = b"".join([each.public for each in happened])
     for owner in owners:
-        told[owner] = _encoded(
-            each.private for each in happened if each.owner == owner and each.private
-        )
+        told[owner] = b"".join([each.private for each in happened if each.owner == owner])
     return told
 
 
@@ -180,23 +202,18 @@ def reached(table_id: str, version: int, player_id: str) -> bytes:
     return frame(table_id, update=update, player_ids=(player_id,))
 
 
-def _encoded(events: Iterable[table_pb2.TableEvent]) -> bytes:
-    return table_pb2.TableUpdate(events=events).SerializeToString()
-
-
 def rebuilt_update(table: Table, stored: Rebuild) -> bytes:
     """For those who saw the table before it was rebuilt: one encoded frame that says so, of the
     version that their snapshot has.
     """
-    event = _table_event(rebuilt=rebuilt(stored))
-    update = table_pb2.TableUpdate(
-        version=table.version, at=timestamp(stored.at_ms), events=[event]
-    )
+    update = table_pb2.TableUpdate(version=table.version, at=timestamp(stored.at_ms))
+    update.events.add(rebuilt=rebuilt(stored))
     return frame(table.table_id, update=update)
 
 
+@lru_cache(maxsize=4096)
 def config(table_id: str, stored: Config) -> table_pb2.TableConfig:
-    """What a table is."""
+    """What a table is; not to be changed, since it is made once for all who ask."""
     shown = table_pb2.TableConfig(
         table_id=table_id, name=stored.name, seats=stored.seats, currency=stored.currency
     )
@@ -324,11 +341,9 @@ def rulebook_sha256(packed: bytes) -> bytes:
     return bytes.fromhex(unpack_rulebook(packed).sha256())
 
 
-def hand_event(
-    played: Played, *, seen: bool, proof: shuffler_pb2.DrawnCard | None = None
-) -> Fields | None:
-    """The fields of a HandEvent; a dealt card and its proof only if `seen`. None where the players
-    learn it in other words.
+def hand_event(played: Played, proof: shuffler_pb2.DrawnCard | None = None) -> Fields | None:
+    """The fields of a HandEvent for those who may see all of it: a dealt card is in it, with its
+    proof. None where the players learn it in other words.
     """
     event = played.event
     make = _MAKERS.get(event[0])
@@ -337,17 +352,16 @@ def hand_event(
     if event[0] != EventKind.DEALT:
         return None
     _, number, card, up = event
-    dealt: Fields = {"seat": number, "up": up, "position": played.position}
-    if seen:
-        dealt["card"] = card_name(card)
-        if proof is not None:
-            dealt["salt"] = proof.salt
-            dealt["path"] = proof.path
+    dealt: Fields = {
+        "seat": number,
+        "up": up,
+        "position": played.position,
+        "card": card_name(card),
+    }
+    if proof is not None:
+        dealt["salt"] = proof.salt
+        dealt["path"] = proof.path
     return {"dealt": dealt}
-
-
-def _table_event(**fields: Any) -> table_pb2.TableEvent:
-    return table_pb2.TableEvent(**fields)
 
 
 def _is_public(event: Event) -> bool:
@@ -471,3 +485,17 @@ _MAKERS: Final[dict[int, Callable[[Event], Fields]]] = {
 """Events that hold nothing but what everybody sees: not DEALT. RESHUFFLED is told by the new deck's
 root.
 """
+_OF_SEAT: Final = frozenset(
+    {
+        EventKind.ANTE,
+        EventKind.BROUGHT_IN,
+        EventKind.COMPLETED,
+        EventKind.BET,
+        EventKind.RAISED,
+        EventKind.CALLED,
+        EventKind.CHECKED,
+        EventKind.FOLDED,
+        EventKind.ALL_IN,
+    }
+)
+"""Of those, what nearly every action is told by: a seat, and an amount of the stake's."""

@@ -362,9 +362,10 @@ def test_a_record_of_an_earlier_release_names_its_player_when_it_is_read() -> No
 
 @pytest.mark.parametrize("size", [0, 1, 100, 127, 128, 300, 20_000])
 def test_frames_are_put_around_events_without_decoding_them(size: int) -> None:
-    event = table_pb2.TableEvent(announced=table_pb2.TableEvent.Announced(text="x" * size))
+    announced = table_pb2.TableEvent.Announced(text="x" * size)
+    event, said = table_pb2.TableEvent(announced=announced), views.encoded(announced=announced)
     table_id, version, at_ms = uuid7(), (3 << 32) + 7, 1_700_000_000_123
-    told = {views.PUBLIC: views.Told(event), "anna": views.Told(None, "anna", event)}
+    told = {views.PUBLIC: views.Told(said), "anna": views.Told(b"", "anna", said)}
     changed = Changed(at_ms, views.events(list(told.values()), joined=("anna", "ben")))
     frames = unpack(pack(changed), table_id, version)
     assert frames == framed(changed, table_id, version)
