@@ -343,6 +343,11 @@ class ClusterSubscription:
         if node is not None:
             node.leave(channel)
 
+    def listens(self, channel: bytes) -> bool:
+        """Whether its node counts us among those who listen to a channel, as far as we know."""
+        node = self._nodes.get(self._places.get(channel, ""))
+        return node is not None and node.listens(channel)
+
     def _place_all(self) -> None:
         for channel in self._places:
             self._place(channel)

@@ -130,6 +130,7 @@ class Store:
         self.opener: Callable[[int], Awaitable[None]] = _no_opener
         """Opens an unopened shard or raises; `shards.Shards` puts itself here."""
         self._keys = keys
+        self._subscription: ShardSubscription | None = None
         self._line = (ClusterWire if is_cluster(url) else Line)(
             url,
             tuple(_SCRIPTS.values()),
@@ -297,8 +298,11 @@ class Store:
         on_wake: Callable[[str, int], None],
         on_subscribed: Callable[[int], None],
     ) -> "ShardSubscription":
-        """Wake-ups of shards: `on_wake(table id, version)`, `on_subscribed(shard)`."""
-        return ShardSubscription(self._line, on_wake, on_subscribed)
+        """Wake-ups of shards: `on_wake(table id, version)`, `on_subscribed(shard)`. Who is alone in
+        listening to a shard is not told of commits that were made by this store.
+        """
+        self._subscription = ShardSubscription(self._line, on_wake, on_subscribed)
+        return self._subscription
 
     # --- shards
 
@@ -514,8 +518,9 @@ class Store:
             commit.lobby or "",
             commit.not_before_ms,
             trim,
-            _key(shard, "wake"),
+            _wake_channel(shard),
             commit.forget_events_ms or "",
+            int(self._subscription is not None and self._subscription.listens(shard)),
         ]
         for entry_id, payload in commit.outbox:
             args += (entry_id, self.seal(payload, table_id, _entry_purpose(entry_id), version))
@@ -608,11 +613,15 @@ class ShardSubscription:
 
     def want(self, shard: int) -> None:
         """Listen to a shard from soon on; `on_subscribed` says from when."""
-        self._subscription.want(_key(shard, "wake").encode())
+        self._subscription.want(_wake_channel(shard))
 
     def leave(self, shard: int) -> None:
         """Listen to it no longer."""
-        self._subscription.leave(_key(shard, "wake").encode())
+        self._subscription.leave(_wake_channel(shard))
+
+    def listens(self, shard: int) -> bool:
+        """Whether Redis counts us among those who listen to a shard, as far as we know."""
+        return self._subscription.listens(_wake_channel(shard))
 
     def _heard(self, _channel: bytes, message: bytes) -> None:
         table_id, _, version = message.decode().partition(" ")
@@ -633,6 +642,11 @@ _FAILED: Final = COMMITS.labels("failed")
 
 def _key(shard: int, name: str) -> str:
     return f"{{t{shard}}}:{name}"
+
+
+@lru_cache(maxsize=KEYS_KEPT_MAX)
+def _wake_channel(shard: int) -> bytes:
+    return _key(shard, "wake").encode()
 
 
 @lru_cache(maxsize=KEYS_KEPT_MAX)

@@ -36,6 +36,9 @@ class Channels(Protocol):
     def leave(self, channel: bytes) -> None:
         """Listen to it no longer."""
 
+    def listens(self, channel: bytes) -> bool:
+        """Whether the server counts us among those who listen to a channel, as far as we know."""
+
 
 class Subscription:
     """Channels of one server; a lost connection is made anew and all of them subscribed again.
@@ -59,6 +62,8 @@ class Subscription:
         self._troubled = troubled
         self._wanted: set[bytes] = set()
         self._subscribed: set[bytes] = set()
+        self._listens: set[bytes] = set()
+        """Channels that the server said we are subscribed to, on the present connection."""
         self._answered = False
         """The present connection has brought something."""
         self._changed = asyncio.Event()
@@ -85,6 +90,10 @@ class Subscription:
         self._wanted.discard(channel)
         self._changed.set()
 
+    def listens(self, channel: bytes) -> bool:
+        """Whether the server counts us among those who listen to a channel, as far as we know."""
+        return channel in self._listens
+
     async def _listen_for_ever(self) -> None:
         failures = 0
         while True:
@@ -103,6 +112,7 @@ class Subscription:
                 logger.warning("wakes_away", error=type(group.exceptions[0]).__name__)
                 self._troubled(group.exceptions[0])
             finally:
+                self._listens.clear()
                 await connection.disconnect(nowait=True)
             await asyncio.sleep(backoff_s(failures))
 
@@ -140,8 +150,10 @@ class Subscription:
                 if reply[0] == b"smessage":
                     self._on_message(reply[1], reply[2])
                 elif reply[0] == b"ssubscribe":
+                    self._listens.add(reply[1])
                     self._on_subscribed(reply[1])
                 elif reply[0] == b"sunsubscribe":
                     # Of itself the server sends this when the channel's slot has moved away.
+                    self._listens.discard(reply[1])
                     self._subscribed.discard(reply[1])
                     self._changed.set()

@@ -62,6 +62,10 @@ class Wakes:
             self._subscription.leave(shard)
         WATCHED.set(sum(map(len, self._known.values())))
 
+    def committed(self, table_id: str, version: int) -> None:
+        """A version was committed here: its watchers learn it without a wake-up."""
+        self._learns(table_id, version)
+
     async def run(self) -> None:
         """Listen and compare until cancelled."""
         self._subscription.start()
@@ -84,12 +88,18 @@ class Wakes:
             await self._subscription.close()
 
     def _heard(self, table_id: str, version: int) -> None:
-        tables = self._known.get(self._store.shard_of(table_id))
-        known = tables.get(table_id) if tables else None
-        if tables and known and version > known[0]:
-            tables[table_id] = (version, b"")
+        if self._learns(table_id, version):
             with passed_over(Loop.WAKES, table_id):
                 self._woken(table_id, version)
+
+    def _learns(self, table_id: str, version: int) -> bool:
+        """Note a version of a watched table; False if it is none, or known."""
+        tables = self._known.get(self._store.shard_of(table_id))
+        known = tables.get(table_id) if tables else None
+        if not (tables and known and version > known[0]):
+            return False
+        tables[table_id] = (version, b"")
+        return True
 
     def _subscribed(self, shard: int) -> None:
         self._to_compare.add(shard)

@@ -249,7 +249,10 @@ class Watchers:
     def committed(self, table_id: str, version: int, frames: Frames) -> None:
         """A commit was made here."""
         hub = self._hubs.get(table_id)
-        if hub is None or version <= hub.version:
+        if hub is None:
+            return
+        self.wakes.committed(table_id, version)
+        if version <= hub.version:
             return
         hub.wanted = max(hub.wanted, version)
         if hub.version in (0, version - 1):

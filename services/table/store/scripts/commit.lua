@@ -4,8 +4,9 @@
 -- ARGV: 1 epoch, 2 expected version ('' = the table must not exist), 3 expected tag, 4 version,
 --   5 tag, 6 blob, 7 event, 8 deadline ms ('' = none), 9 table id, 10 lobby ('' = unchanged),
 --   11 not before ms (0 = at any time), 12 drop events below this version ('' = none, 'all'),
---   13 wake-up channel, 14 forget the events if nothing comes for ms ('' = never), then for each
---   outbox entry: entry id, sealed payload
+--   13 wake-up channel, 14 forget the events if nothing comes for ms ('' = never), 15 how many who
+--   listen to that channel need not be told (1: it is us), then for each outbox entry: entry id,
+--   sealed payload
 -- Versions are compared and stored as the texts they come as; Lua's numbers would spoil them.
 local shard = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'reason', 'last_seq', 'last_id', 'bytes')
 if shard[1] ~= 'open' then
@@ -38,7 +39,7 @@ if tonumber(ARGV[11]) > tonumber(now) then
 end
 
 local seq, last_id, bytes = tonumber(shard[4]), shard[5], tonumber(shard[6])
-if #ARGV > 14 then
+if #ARGV > 15 then
   local last = redis.call('XREVRANGE', KEYS[5], '+', '-', 'COUNT', 1)[1]
   local held = last and last[1] or ''
   local told = seq > 0 and epoch .. '-' .. string.format('%.0f', seq) or ''
@@ -74,7 +75,7 @@ end
 if ARGV[10] ~= '' then
   redis.call('HSET', KEYS[6], ARGV[9], ARGV[10])
 end
-for i = 15, #ARGV, 2 do
+for i = 16, #ARGV, 2 do
   seq = seq + 1
   redis.call('XADD', KEYS[5], epoch .. '-' .. string.format('%.0f', seq),
     'i', ARGV[i], 'p', last_id, 't', ARGV[9], 'v', ARGV[4], 'm', now,
@@ -82,9 +83,11 @@ for i = 15, #ARGV, 2 do
   last_id = ARGV[i]
   bytes = bytes + #ARGV[i + 1]
 end
-if #ARGV > 14 then
+if #ARGV > 15 then
   redis.call('HSET', KEYS[1], 'last_seq', string.format('%.0f', seq), 'last_id', last_id,
     'bytes', string.format('%.0f', bytes))
 end
-redis.call('SPUBLISH', ARGV[13], ARGV[9] .. ' ' .. ARGV[4])
+if redis.call('PUBSUB', 'SHARDNUMSUB', ARGV[13])[2] > tonumber(ARGV[15]) then
+  redis.call('SPUBLISH', ARGV[13], ARGV[9] .. ' ' .. ARGV[4])
+end
 return {'DONE'}
