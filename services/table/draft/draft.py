@@ -23,6 +23,8 @@ from services.table.state.times import STANDARD, SeatTimes
 SERVICE_TIMEOUT_S: Final = 0.25
 """For a call of another service while a command holds its table."""
 
+_DEALT: Final = EventKind.DEALT
+"""A member of an enum is slow to look up; this is for every event."""
 _HISTOGRAMS: Final[dict[tuple[str, str, str], Histogram]] = {}
 
 Response = TypeVar("Response")
@@ -190,24 +192,27 @@ class Draft:
         self, events: Sequence[Event], drawn: Sequence[shuffler_pb2.DrawnCard] = ()
     ) -> None:
         """Events of the running hand; `drawn` holds the proofs of the cards dealt, in order."""
+        table = self.table
+        seats = table.blob.seats
         proofs = {card.position: card for card in drawn}
-        seats = self.table.blob.seats
         better: set[int] = set()
-        for played in placed(events, [card.position for card in drawn]):
-            self.table.played.append(played)
-            dealt = played.event[0] == EventKind.DEALT and played.event[1] != COMMUNITY
-            owner = seats[played.event[1]].player_id if dealt else ""
-            told = views.told(played, owner, proofs.get(played.position))
+        for played in placed(events, [*proofs]):
+            table.played.append(played)
+            kind, *of = played.event
+            if kind != _DEALT:
+                told = views.told(played)
+            elif of[0] == COMMUNITY:
+                told = views.told(played, proof=proofs.get(played.position))
+                better.update(table.hand.seats if table.hand is not None else ())
+            else:
+                owner = seats[of[0]].player_id
+                told = views.told(played, owner, proofs.get(played.position))
+                better.add(of[0])
             if told is not None:
                 self.happened.append(told)
-            if dealt:
-                better.add(played.event[1])
-            elif played.event[0] == EventKind.DEALT:
-                better.update(self.table.hand.seats if self.table.hand is not None else ())
         for number in better:
-            if words := views.strength(self.table, number):
-                strength = table_pb2.TableEvent.Strength(words=words)
-                self.tell_player(seats[number].player_id, strength=strength)
+            if words := views.strength(table, number):
+                self.tell_player(seats[number].player_id, strength={"words": words})
         self.changed = True
 
     async def ask(self, stage: str, method: Method[Response], request: Any) -> Response:

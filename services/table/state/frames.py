@@ -7,6 +7,7 @@ be named in one that is encoded already.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -17,6 +18,8 @@ from services.table.state.views import PUBLIC
 Frames = Mapping[str, bytes]
 """Of one version: audience -> encoded frame."""
 
+TEXTS_KEPT_MAX: Final = 16_384
+"""Encoded ids of tables and players, some hundred bytes each."""
 _FRAME: Final = b"\x0a"
 """Tag of `frames` in the message."""
 _TABLE_ID: Final = b"\x0a"
@@ -103,6 +106,7 @@ def _named(viewer: str) -> bytes:
     return _text(_PLAYER_IDS, viewer)
 
 
+@lru_cache(maxsize=TEXTS_KEPT_MAX)
 def _text(tag: bytes, name: str) -> bytes:
     # Ids have at most 64 characters, all of them ASCII.
     return b"".join((tag, bytes((len(name),)), name.encode()))

@@ -376,6 +376,11 @@ class BrokenConservation(RuntimeError):  # noqa: N818
     """Chips at a table do not add up to what was brought; the state must not be committed."""
 
 
+# Members of an enum are slow to look up; these are for every event.
+_DEALT: Final = EventKind.DEALT
+_ENDED: Final = EventKind.ENDED
+_VOIDED: Final = EventKind.VOIDED
+
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(Blob)
 
@@ -618,11 +623,11 @@ def placed(events: Sequence[Event], positions: Sequence[int]) -> list[Played]:
     The end of a void hand is told once: as VOIDED.
     """
     at = iter(positions)
-    void = EventKind.VOIDED in [event[0] for event in events]
+    void = _VOIDED in [event[0] for event in events]
     return [
-        Played(event, next(at)) if event[0] == EventKind.DEALT else Played(event)
+        Played(event, next(at)) if event[0] == _DEALT else Played(event)
         for event in events
-        if not (void and event[0] == EventKind.ENDED)
+        if not (void and event[0] == _ENDED)
     ]
 
 

@@ -49,6 +49,8 @@ REBUILT: Final = (
     "the room lost part of what it had stored of this table: stacks are what the ledger has, and a "
     "hand that it does not have is void"
 )
+_DEALT: Final = EventKind.DEALT
+"""A member of an enum is slow to look up; this is for every event."""
 PARTS: Final = (game_pb2.POT_PART_WHOLE, game_pb2.POT_PART_HIGH, game_pb2.POT_PART_LOW)
 
 
@@ -178,7 +180,7 @@ def frame(
     table_id: str,
     *,
     snapshot: table_pb2.TableView | None = None,
-    result: table_pb2.RequestResult | None = None,
+    result: Fields | None = None,
     reconnect: table_pb2.Reconnect | None = None,
     update: table_pb2.TableUpdate | None = None,
     player_ids: Sequence[str] = (),
@@ -349,7 +351,7 @@ def hand_event(played: Played, proof: shuffler_pb2.DrawnCard | None = None) -> F
     make = _MAKERS.get(event[0])
     if make is not None:
         return make(event)
-    if event[0] != EventKind.DEALT:
+    if event[0] != _DEALT:
         return None
     _, number, card, up = event
     dealt: Fields = {
@@ -365,7 +367,7 @@ def hand_event(played: Played, proof: shuffler_pb2.DrawnCard | None = None) -> F
 
 
 def _is_public(event: Event) -> bool:
-    return event[0] != EventKind.DEALT or bool(event[3])
+    return event[0] != _DEALT or bool(event[3])
 
 
 def _hand(table: Table, viewer: str) -> table_pb2.HandView:

@@ -154,9 +154,9 @@ class _Playing:
         if not self._stream.gateway:
             # His own stream may be for one table, which he need not name again.
             table_id = self._last_table = table_id or self._last_table
-        answer = partial(self._answer, table_id, frame.player_id, frame.request_id)
+        named, request_id = frame.player_id, frame.request_id
         try:
-            check_request_id(frame.request_id)
+            check_request_id(request_id)
             kind = frame.WhichOneof("frame") or ""
             player_id = self._player_of(frame, kind)
             everywhere = kind == "presence" and not table_id
@@ -165,20 +165,21 @@ class _Playing:
                 self._budgets.take((self._stream.gateway, player_id), max(1, followed))
             if everywhere:
                 self._be_present_everywhere(player_id, connected=frame.presence.connected)
-                answer(0)
+                self._answer(table_id, named, request_id, 0)
                 return
             table_id = check_uuid(table_id, "table_id")
             if kind != "join" and not self._watchers.follows(self._stream, table_id, player_id):
                 raise FailedPrecondition("NOT_JOINED", "the first frame for a table is its join")
             if kind in ("presence", "part"):
-                answer(self._come_or_go(frame, table_id, player_id))
+                reached = self._come_or_go(frame, table_id, player_id)
+                self._answer(table_id, named, request_id, reached)
                 return
             waited = self._submit(frame, kind, table_id, player_id, arrived_s)
         except DoorcardError as error:
-            answer(0, error)
+            self._answer(table_id, named, request_id, 0, error)
             return
         self._stream.expect()
-        waited.add_done_callback(partial(self._done, table_id, frame.player_id, frame.request_id))
+        waited.add_done_callback(partial(self._done, table_id, named, request_id))
 
     def _player_of(self, frame: Frame, kind: str) -> str:
         """Whom the frame is for. Raises PermissionDenied, InvalidArgument."""
@@ -249,12 +250,12 @@ class _Playing:
         failure: BaseException | None,
     ) -> bytes:
         """What became of a request, encoded; on a gateway's stream for the player it named."""
-        result = table_pb2.RequestResult(request_id=request_id, version=version)
+        result: dict[str, Any] = {"request_id": request_id, "version": version}
         if isinstance(failure, DoorcardError):
             self._refused += failure.code not in OUR_FAULT
-            result.refusal.CopyFrom(_refusal(failure))
+            result["refusal"] = _refusal(failure)
         elif failure is not None:
-            result.refusal.CopyFrom(_refusal(Internal("INTERNAL", "internal error")))
+            result["refusal"] = _refusal(Internal("INTERNAL", "internal error"))
         player_ids = (named,) if self._stream.gateway else ()
         return views.frame(table_id, result=result, player_ids=player_ids)
 
