@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2
 from doorcard.wallet.v1 import wallet_pb2
 
 from services.runtime.channels import call
+from tests.choices import passive
 from tests.integration.rooms import Client, act_request, player_to_act
 
 CURRENCY: Final = "XTS"
@@ -29,7 +29,6 @@ LOOK_S: Final = 0.05
 HAND_STEPS_MAX: Final = 80
 
 Answer = TypeVar("Answer")
-Kind = game_pb2.ActionKind
 
 
 class Life:
@@ -155,7 +154,7 @@ class Life:
     async def act(self, view: table_pb2.TableView) -> None:
         """Check or call, twice, for who is to act."""
         player = player_to_act(view)
-        request = act_request(view, passive(view.hand.turn.legal), request_id=self.new_id())
+        request = act_request(view, passive(view.hand.turn), request_id=self.new_id())
         methods = [each.Act for each in self._tables()]
         await self.ask_twice(methods, request, self.at.bearer(player))
 
@@ -176,12 +175,3 @@ class Life:
         if isinstance(answer, table_pb2.TakeSeatResponse):
             return answer.seat, answer.sitting_id
         return answer.SerializeToString(deterministic=True)
-
-
-def passive(legal: game_pb2.LegalActions) -> game_pb2.Action:
-    """The cheapest way to stay in."""
-    if legal.bring_in:
-        return game_pb2.Action(kind=Kind.ACTION_KIND_BRING_IN)
-    if legal.check:
-        return game_pb2.Action(kind=Kind.ACTION_KIND_CHECK)
-    return game_pb2.Action(kind=Kind.ACTION_KIND_CALL)

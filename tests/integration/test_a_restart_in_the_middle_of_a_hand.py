@@ -4,16 +4,15 @@ import signal
 from pathlib import Path
 
 import pytest
-from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2
 
+from tests.choices import passive
 from tests.integration.rooms import Client, client, command, player_to_act
 
 pytestmark = pytest.mark.timeout(180)
 PLAYERS = ("anna", "ben")
 HALF_WAY = 5
 ACTIONS_MAX = 40
-Kind = game_pb2.ActionKind
 
 
 @pytest.mark.parametrize(
@@ -61,15 +60,6 @@ async def played_on(at: Client, table_id: str, until_street: int = 0) -> table_p
             return view
         await at.act(view, player_to_act(view), passive(view.hand.turn), at=number % 2)
     raise AssertionError("the hand does not end")
-
-
-def passive(turn: table_pb2.Turn) -> game_pb2.Action:
-    """Bring in, check, or call."""
-    if turn.legal.bring_in:
-        return game_pb2.Action(kind=Kind.ACTION_KIND_BRING_IN)
-    if turn.legal.check:
-        return game_pb2.Action(kind=Kind.ACTION_KIND_CHECK)
-    return game_pb2.Action(kind=Kind.ACTION_KIND_CALL)
 
 
 def seen(view: table_pb2.TableView) -> table_pb2.TableView:

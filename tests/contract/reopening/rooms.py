@@ -21,10 +21,10 @@ from services.settlement.reconcile import Reconciler
 from services.settlement.settings import WorkerSettings
 from services.table.store.store import Store
 from services.table.store.stored import ShardState
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.reopening.stores import LossyStore
 from tests.contract.table.replicas import SHARDS, Cluster, Seated, cluster
-from tests.contract.table.test_playing_over_streams import passive
 from tests.contract.wallet.conftest import Start, Wallet
 
 CURRENCY = "XTS"
@@ -174,6 +174,13 @@ class Scene:
         await asyncio.to_thread(self._drain.shard, shard)
         reconciler = Reconciler(self.peers, confirm_s=0.01, reservation_age_s=60)
         return dict(await asyncio.to_thread(reconciler.shard, shard))
+
+    async def agree(self, table_id: str) -> None:
+        """Check that tables and ledger agree, as they stand and once all is drained."""
+        shard = self.shard_of(table_id)
+        assert await self.reconciled(shard) == {}
+        await self.drain(table_id)
+        assert await self.reconciled(shard) == {}
 
     async def settle(self) -> None:
         """Triggers for every shard, again and again."""

@@ -9,9 +9,9 @@ from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2
 
 from tests import valkey
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.reopening.rooms import CURRENCY, Scene, scene
-from tests.contract.table.test_playing_over_streams import passive
 from tests.contract.wallet.conftest import Start
 
 PLAYERS = ("anna", "ben", "carla")
@@ -36,14 +36,6 @@ async def registered(at: Scene, agreed: table_pb2.TableFormat) -> str:
     for player in PLAYERS[:-1]:
         await at.tables.take_seat(table_id, player)
     return table_id
-
-
-async def agree(at: Scene, table_id: str) -> None:
-    """Tables and ledger agree, as they stand and once all is drained."""
-    shard = at.shard_of(table_id)
-    assert await at.reconciled(shard) == {}
-    await at.drain(table_id)
-    assert await at.reconciled(shard) == {}
 
 
 async def act(
@@ -91,15 +83,15 @@ async def test_a_freeze_out_from_registration_to_the_prizes_in_the_wallets(
         leave = table_pb2.LeaveSeatRequest(request_id="leave", table_id=table_id)
         left = await at.stub.LeaveSeat(leave, metadata=room.metadata("ben"))
         assert left.left
-        await agree(at, table_id)
+        await at.agree(table_id)
         assert (await balances(at))["ben"] == (BUY_IN, 0, 0)
         for player in ("ben", "carla"):
             await at.tables.take_seat(table_id, player)
         view = await at.until(table_id, lambda view: view.game.HasField("started"))
         assert view.game.prize_pool == 3 * BUY_IN
-        await agree(at, table_id)
+        await at.agree(table_id)
         await play_on(at, table_id, bold)
-        await agree(at, table_id)
+        await at.agree(table_id)
         ranking = list((await at.view(table_id)).game.ranking)
         assert [each.stack for each in ranking] == [600, 0, 0]
         assert sum(each.prize for each in ranking) == 600
@@ -131,7 +123,7 @@ async def test_a_timed_game_ends_with_the_hand_that_runs_when_the_time_is_up(
         await play_on(at, table_id, passive)
         view = await at.view(table_id)
         assert (view.hands, view.state) == (hands, table_pb2.TABLE_STATE_CLOSED)
-        await agree(at, table_id)
+        await at.agree(table_id)
         ranking = list(view.game.ranking)
         stacks = [each.stack for each in ranking]
         assert stacks == sorted(stacks, reverse=True)

@@ -44,29 +44,21 @@ async def top_up(at: Scene, table_id: str, player: str, amount: int, request_id:
     return await at.stub.TopUp(request, metadata=at.tables.room.metadata(player))
 
 
-async def agree(at: Scene, table_id: str) -> None:
-    """Tables and ledger agree, as they stand and once all is drained."""
-    shard = at.shard_of(table_id)
-    assert await at.reconciled(shard) == {}
-    await at.drain(table_id)
-    assert await at.reconciled(shard) == {}
-
-
 async def test_what_is_held_agrees_with_the_ledger_at_every_step(
     room: Room, start: Start, server: valkey.Valkey
 ) -> None:
     async with scene(room, start, cast(Any, server), replicas=1) as at:
         table_id = await seated(at, "anna", "ben", has=8000)
         await at.until(table_id, lambda view: view.hand.HasField("turn"))
-        await agree(at, table_id)
+        await at.agree(table_id)
         held = await top_up(at, table_id, "anna", 3000, "t1")
         assert held.held == 3000
         assert await at.wallet.balance("anna", CURRENCY) == (0, 3000, BUY_IN)
         # Old or not, it is held and stays so.
-        await agree(at, table_id)
+        await at.agree(table_id)
         assert (await top_up(at, table_id, "anna", 3000, "t1")).held == 3000
         await at.play_hand(table_id)
-        await agree(at, table_id)
+        await at.agree(table_id)
         available, pending, in_play = await at.wallet.balance("anna", CURRENCY)
         assert (available, pending) == (0, 0)
         others = (await at.wallet.balance("ben", CURRENCY))[2]
@@ -85,7 +77,7 @@ async def test_lack_of_funds_is_told_and_the_same_request_may_be_tried_again(
         assert (error.code, error.reason) == (Code.FAILED_PRECONDITION, "INSUFFICIENT_FUNDS")
         await at.wallet.deposit("anna", 1, CURRENCY)
         assert (await top_up(at, table_id, "anna", 11, "t1")).held == 0
-        await agree(at, table_id)
+        await at.agree(table_id)
         assert await at.wallet.balance("anna", CURRENCY) == (0, 0, BUY_IN + 11)
 
 
@@ -99,7 +91,7 @@ async def test_leaving_in_the_hand_gives_back_what_is_held_and_the_stack_behind_
         request = table_pb2.LeaveSeatRequest(request_id="leave", table_id=table_id)
         await at.stub.LeaveSeat(request, metadata=room.metadata("anna"))
         await at.until(table_id, lambda view: len(view.seats) == 1)
-        await agree(at, table_id)
+        await at.agree(table_id)
         available, pending, in_play = await at.wallet.balance("anna", CURRENCY)
         assert (pending, in_play) == (0, 0)
         assert 8000 - 150 <= available < 8000
@@ -114,7 +106,7 @@ async def test_money_of_a_top_up_whose_process_died_goes_back(
         (sitting,) = {s.sitting_id for s in await escrow_after_drain(at, table_id)}
         made = await at.wallet.reserve("anna", 3000, sitting, table_id=table_id, currency=CURRENCY)
         assert made.state == wallet_pb2.RESERVATION_STATE_PENDING
-        await agree(at, table_id)
+        await at.agree(table_id)
         assert await at.wallet.balance("anna", CURRENCY) == (3000, 0, BUY_IN)
 
 

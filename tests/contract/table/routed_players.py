@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
-from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import table_pb2
 
 from services.client import RoutedPlay
 from services.runtime.channels import connect
 from services.runtime.errors import DoorcardError
 from services.runtime.settings import ServiceSettings
+from tests.choices import passive
 from tests.conftest import Room
 
 
@@ -25,15 +25,6 @@ def dialler(room: Room, subject: str, roles: tuple[str, ...] = ("player",), **mo
         return connect(address, ServiceSettings(), lambda: token)
 
     return dial
-
-
-def passive(turn: table_pb2.Turn) -> game_pb2.Action:
-    """Bring in, check, or call."""
-    if turn.legal.bring_in:
-        return game_pb2.Action(kind=game_pb2.ACTION_KIND_BRING_IN)
-    if turn.legal.check:
-        return game_pb2.Action(kind=game_pb2.ACTION_KIND_CHECK)
-    return game_pb2.Action(kind=game_pb2.ACTION_KIND_CALL)
 
 
 @dataclass

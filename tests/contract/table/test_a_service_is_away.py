@@ -14,10 +14,10 @@ from services.runtime.channels import connect
 from services.runtime.settings import ServiceSettings
 from services.table.state.state import Table, TableStatus
 from tests import valkey
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.table.gates import Gate, LaterClock, gate_to
 from tests.contract.table.replicas import Cluster, Seated, cluster
-from tests.contract.table.test_playing_over_streams import passive
 
 PLAYERS = ("anna", "ben")
 Phase = Callable[["Scene"], Awaitable[None]]

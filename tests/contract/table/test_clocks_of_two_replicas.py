@@ -18,10 +18,10 @@ from services.table.hands.hands import Order
 from services.table.state.turn_times import GRACE_MS
 from services.table.store.allowances import KEEP_MS, Use
 from tests import valkey
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.table.gates import LaterClock
 from tests.contract.table.replicas import Cluster, Seated, cluster
-from tests.contract.table.test_playing_over_streams import passive
 from tests.contract.table.test_typed_errors import error_of
 
 ACTION_MS = 300

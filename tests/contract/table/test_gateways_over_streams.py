@@ -12,10 +12,10 @@ from doorcard.table.v1 import table_pb2, table_pb2_grpc
 
 from services.runtime.errors import Code, DoorcardError
 from tests import valkey
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.table.gateways import Gateway, frame
 from tests.contract.table.replicas import Cluster, Seated, cluster
-from tests.contract.table.test_playing_over_streams import passive
 
 PLAYERS = ("web-anna", "web-ben", "web-carla")
 

@@ -13,9 +13,10 @@ from services.client import RoutedPlay, Routes
 from services.runtime.channels import call
 from services.runtime.errors import Unavailable
 from tests import valkey_cluster
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.table.replicas import SHARDS, Cluster, cluster
-from tests.contract.table.routed_players import Player, dialler, passive
+from tests.contract.table.routed_players import Player, dialler
 from tests.valkey_cluster import ValkeyCluster
 
 PLAYERS = ("anna", "ben", "carla")

@@ -11,11 +11,11 @@ from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import Code, DoorcardError
 from tests import valkey
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.table.gateways import Gateway, frame
 from tests.contract.table.replicas import cluster
 from tests.contract.table.test_gateways_over_streams import PLAYERS, opened
-from tests.contract.table.test_playing_over_streams import passive
 
 Kind = table_pb2.PreAction
 

@@ -2,25 +2,16 @@
 
 import asyncio
 
-from doorcard.game.v1 import game_pb2
 from doorcard.table.v1 import internal_pb2, internal_pb2_grpc, table_pb2
 
 from services.runtime.channels import connect
 from services.runtime.settings import ServiceSettings
 from tests import valkey
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.table.replicas import Cluster, Seated, cluster
 
 PLAYERS = ("anna", "ben", "carla")
-
-
-def passive(turn: table_pb2.Turn) -> game_pb2.Action:
-    """Bring in, check, or call."""
-    if turn.legal.bring_in:
-        return game_pb2.Action(kind=game_pb2.ACTION_KIND_BRING_IN)
-    if turn.legal.check:
-        return game_pb2.Action(kind=game_pb2.ACTION_KIND_CHECK)
-    return game_pb2.Action(kind=game_pb2.ACTION_KIND_CALL)
 
 
 async def seated(tables: Cluster, table_id: str, replicas: int) -> dict[int, Seated]:

@@ -11,9 +11,9 @@ from doorcard.table.v1 import table_pb2
 
 from services.runtime.errors import Code, DoorcardError
 from tests import valkey
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.table.replicas import Cluster, Seated, cluster
-from tests.contract.table.test_playing_over_streams import passive
 
 BUY_IN = 5000
 TABLE: dict[str, Any] = {"rulebook": "triopoker", "stake_name": "5/10"}

@@ -8,11 +8,11 @@ from doorcard.table.v1 import table_pb2
 
 from services.table.store.clock_steps import STEPS
 from tests import valkey
+from tests.choices import passive
 from tests.conftest import Room
 from tests.contract.table.gates import SetClock
 from tests.contract.table.replicas import Cluster, Seated, cluster
 from tests.contract.table.test_clocks_of_two_replicas import kinds, seated
-from tests.contract.table.test_playing_over_streams import passive
 
 ACTION_MS = 10_000
 STEP_MS = 300_000
