@@ -15,7 +15,6 @@ class Gateway:
 
     def __init__(self, door: Door, name: str) -> None:
         self.tables: Final[dict[str, GatewayTable]] = {}
-        self.messages_read = 0
         self._call = door.play_for_all(name)
         self._waiting: list[bytes] = []
         self._tasks = {asyncio.create_task(self._read())}
@@ -43,7 +42,6 @@ class Gateway:
 
     async def _read(self) -> None:
         while (message := await self._call.read()) is not grpc.aio.EOF:
-            self.messages_read += 1
             seen = set()
             for frame in table_pb2.PlayResponse.FromString(message).frames:
                 table = self.tables[frame.table_id]
