@@ -1,5 +1,6 @@
 """The tables' store: the only file that speaks to Redis, with `heart.py`, `allowances.py`,
-`shelves.py` and `buckets.py` (`line.py` and `cluster.py` are the wire under them).
+`shelves.py` and `buckets.py` (`line.py`, `cluster.py` and `subscription.py` are the wire under
+them).
 
 Plaintext in, plaintext out: blobs, events and outbox entries are sealed here, for exactly the place
 they are written to. Keys of one shard share a slot: `{t<shard>}:shard`, `:table:<id>`,
