@@ -17,7 +17,6 @@ from services.table.faults import Loop, passed_over
 from services.table.store.store import Store
 from services.table.store.stored import OutboxRecord, ShardState
 
-UNDRAINED_MAX_MS: Final = 60_000
 BYTES_MAX: Final = 16 * 1024 * 1024
 """Sealed bytes a shard's outbox may hold before no new hand begins on it."""
 READ_BYTES_MAX: Final = 3 * 1024 * 1024
@@ -48,7 +47,7 @@ class Outbox:
         self,
         store: Store,
         *,
-        undrained_max_ms: int = UNDRAINED_MAX_MS,
+        undrained_max_ms: int,
         bytes_max: int = BYTES_MAX,
     ) -> None:
         self._store = store

@@ -53,7 +53,9 @@ def money_of(blob: bytes) -> TableMoney:
 @asynccontextmanager
 async def stub_on(room: Room, store: Store, tables: Tables) -> AsyncIterator["Stub"]:
     async def register(server: aio.Server) -> list[str]:
-        servicer = TableInternalServer(store, Outbox(store), tables, tables, money_of)
+        servicer = TableInternalServer(
+            store, Outbox(store, undrained_max_ms=60_000), tables, tables, money_of
+        )
         internal_pb2_grpc.add_TableInternalServiceServicer_to_server(servicer, server)
         return ["doorcard.table.v1.TableInternalService"]
 
@@ -220,8 +222,8 @@ async def test_no_new_hand_while_the_ledger_is_behind_or_the_outbox_is_full(
 ) -> None:
     async with open_store() as store:
         shard, _ = await filled(store, 2)
-        assert await Outbox(store).may_deal(shard)
-        assert not await Outbox(store, bytes_max=10).may_deal(shard)
+        assert await Outbox(store, undrained_max_ms=60_000).may_deal(shard)
+        assert not await Outbox(store, undrained_max_ms=60_000, bytes_max=10).may_deal(shard)
         while await store.undrained_age_ms(shard) < 2:
             pass
         assert not await Outbox(store, undrained_max_ms=1).may_deal(shard)
