@@ -67,17 +67,22 @@ class Followed:
 
 
 class Gateway:
-    """One stream; followed: (table, player) -> what he has."""
+    """One stream; followed: (table, player) -> what he has. resumes: one whose stream is over, and
+    whose players come back on this one.
+    """
 
     def __init__(
         self,
         stub: "table_pb2_grpc.TableServiceAsyncStub",
         room: Room,
         act_for: Iterable[str] = ("*",),
+        resumes: "Gateway | None" = None,
     ) -> None:
         metadata = room.metadata("web", ("service",), act_for=tuple(act_for))
         self.call = stub.Play(metadata=metadata)
-        self.followed: dict[tuple[str, str], Followed] = {}
+        self.followed: dict[tuple[str, str], Followed] = resumes.followed if resumes else {}
+        for each in self.followed.values():
+            each.joined = False
         self.results: dict[str, table_pb2.RequestResult] = {}
         self.named: dict[str, list[str]] = {}
         """Request -> whom its result names."""
@@ -97,7 +102,8 @@ class Gateway:
     def join(self, table_id: str, player_id: str, version: int = 0) -> table_pb2.PlayRequestFrame:
         """A join; what he had of the table before stays."""
         had = self.followed.setdefault((table_id, player_id), Followed(player_id, version=version))
-        had.joined = False
+        # Versions go on until the server takes the join: they would be missing.
+        assert not had.joined, "he follows the table on this stream already"
         return frame(table_id, player_id, join=table_pb2.JoinTable(from_version=version))
 
     def act(

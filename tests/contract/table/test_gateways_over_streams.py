@@ -197,12 +197,10 @@ async def test_a_gateway_that_is_cut_resumes_every_player_without_gap_or_repeat(
         for _ in range(8):
             for _ in range(rng.randrange(1, 4)):
                 await one_action(gateway, table_id)
-            followed = gateway.followed
             gateway.call.cancel()
-            gateway = Gateway(tables.stub(rng.randrange(2)), room, ("web-",))
-            gateway.followed = followed
+            gateway = Gateway(tables.stub(rng.randrange(2)), room, ("web-",), resumes=gateway)
             joins = [
-                gateway.join(table_id, each, followed[table_id, each].version)
+                gateway.join(table_id, each, gateway.followed[table_id, each].version)
                 for each in rng.sample(PLAYERS, 3)
             ]
             for result in await gateway.asked(*joins):
@@ -342,8 +340,8 @@ async def test_too_many_frames_end_the_stream_and_other_limits_are_answers(
         )
         assert (crowded.refusal.code, crowded.refusal.reason) == (8, "TOO_MANY_PLAYERS")
         assert (far.refusal.code, far.refusal.reason) == (8, "TOO_MANY_TABLES")
-        join = gateway.join(table_id, PLAYERS[0])
-        await gateway.send(*[join] * 1025)
+        # None of them is taken, so what he follows goes on until the stream ends.
+        await gateway.send(*[frame(table_id, PLAYERS[0], join=table_pb2.JoinTable())] * 1025)
         with pytest.raises(grpc.RpcError) as caught:
             await gateway.until(lambda: False)
         assert DoorcardError.from_rpc(caught.value).code is Code.INVALID_ARGUMENT
