@@ -36,6 +36,8 @@ class Link:
         ended: Ended,
     ) -> None:
         self.address: Final = address
+        self.parting: Final[dict[tuple[str, str], str]] = {}
+        """(table, player) -> the part that is not answered yet."""
         self._channel = channel
         self._metadata = metadata
         self._received = received

@@ -60,6 +60,8 @@ class _Following:
         self.link: Link | None = None
         self.left: Link | None = None
         """Where it was before, until it is joined where it is now."""
+        self.parting: Link | None = None
+        """Where it is to be joined as soon as he has parted with it there."""
         self.join_id = ""
         self.failures = 0
         self.joined = asyncio.Event()
@@ -129,9 +131,12 @@ class RoutedPlay:
     def part(self, table_id: str, player_id: str = "") -> None:
         """Follow a table no longer. The seat stays, as with a lost connection."""
         following = self._forget(table_id, player_id)
-        if following is not None and following.link is not None:
-            self._joins.pop(following.join_id, None)
-            self._leave(following, following.link)
+        if following is None:
+            return
+        self._joins.pop(following.join_id, None)
+        for link in (following.link, following.left):
+            if link is not None:
+                self._leave(following, link)
 
     async def act(
         self,
@@ -216,7 +221,12 @@ class RoutedPlay:
         finally:
             self._answers.pop(frame.request_id, None)
 
-    def _answered(self, result: table_pb2.RequestResult) -> None:
+    def _answered(self, link: Link, frame: table_pb2.PlayResponseFrame) -> None:
+        result = frame.result
+        key = (frame.table_id, frame.player_ids[0] if frame.player_ids else "")
+        if link.parting.get(key) == result.request_id:
+            self._parted(link, key)
+            return
         following = self._joins.pop(result.request_id, None)
         refusal = _error_of(result.refusal) if result.HasField("refusal") else None
         if following is not None:
@@ -237,7 +247,7 @@ class RoutedPlay:
         number = self._messages
         for frame in message.frames:
             if frame.HasField("result"):
-                self._answered(frame.result)
+                self._answered(link, frame)
             elif frame.HasField("reconnect"):
                 self._ended(link, Unavailable("SERVER_STOPS", frame.reconnect.reason))
             elif not self._is_new(link, frame, number):
@@ -309,7 +319,7 @@ class RoutedPlay:
         for following in self._following.values():
             if following.left is link:
                 following.left = None
-            if following.link is link:
+            if link in (following.link, following.parting):
                 self._unjoin(following)
                 self._place_later(following)
 
@@ -345,6 +355,18 @@ class RoutedPlay:
         elif left is not None:
             self._leave(following, left)
         self._unjoin(following)
+        if following.left is link:
+            # He is still there.
+            following.left = None
+            self._leave(following, link)
+            link = self._link(link.address)
+        loop = asyncio.get_running_loop()
+        part_id = link.parting.get((following.table_id, following.player_id))
+        if part_id is not None:
+            # Versions from before are still on their way: joined now, they would look like a gap.
+            following.parting = link
+            loop.call_later(ATTEMPT_S, self._not_parted, part_id, following, link)
+            return
         following.link = link
         following.join_id = str(uuid4())
         self._joins[following.join_id] = following
@@ -357,13 +379,27 @@ class RoutedPlay:
                 join=table_pb2.JoinTable(from_version=following.progress.version),
             )
         )
-        asyncio.get_running_loop().call_later(
-            ATTEMPT_S, self._unanswered, following.join_id, following, link
-        )
+        loop.call_later(ATTEMPT_S, self._unanswered, following.join_id, following, link)
 
     def _unanswered(self, join_id: str, following: _Following, link: Link) -> None:
         """A stream on which a join is not answered is as good as lost."""
         if self._joins.get(join_id) is following:
+            self._ended(link, DeadlineExceeded("NO_ANSWER", "no answer came in time"))
+
+    def _parted(self, link: Link, key: tuple[str, str]) -> None:
+        """Nothing more comes to him from before."""
+        del link.parting[key]
+        following = self._following.get(key)
+        if following is not None and following.parting is link:
+            following.parting = None
+            self._place(following)
+
+    def _not_parted(self, part_id: str, following: _Following, link: Link) -> None:
+        """A part that is waited for and not answered is no better than such a join."""
+        key = (following.table_id, following.player_id)
+        if self._following.get(key) is not following or following.parting is not link:
+            return
+        if link.parting.get(key) == part_id:
             self._ended(link, DeadlineExceeded("NO_ANSWER", "no answer came in time"))
 
     def _place_later(self, following: _Following) -> None:
@@ -371,7 +407,8 @@ class RoutedPlay:
 
         def again() -> None:
             key = (following.table_id, following.player_id)
-            if not self._closed and self._following.get(key) is following and not following.link:
+            placed = following.link or following.parting
+            if not self._closed and self._following.get(key) is following and not placed:
                 self._place(following)
 
         # The first time at once: another replica is there.
@@ -403,22 +440,25 @@ class RoutedPlay:
 
     def _unjoin(self, following: _Following) -> None:
         self._joins.pop(following.join_id, None)
-        following.link = None
+        following.link = following.parting = None
         following.joined.clear()
 
     def _leave(self, following: _Following, link: Link) -> None:
         """Its old stream parts with the table, and ends with its last one."""
         if self._links.get(link.address) is not link:
             return
+        table_id, player_id = following.table_id, following.player_id
+        part_id = link.parting[table_id, player_id] = str(uuid4())
         link.send(
             Frame(
-                request_id=str(uuid4()),
-                table_id=following.table_id,
-                player_id=following.player_id,
+                request_id=part_id,
+                table_id=table_id,
+                player_id=player_id,
                 part=table_pb2.PartTable(),
             )
         )
-        if not any(link in (each.link, each.left) for each in self._following.values()):
+        here = self._following.values()
+        if not any(link in (each.link, each.left, each.parting) for each in here):
             self._finish(link)
 
     def _finish(self, link: Link) -> None:
